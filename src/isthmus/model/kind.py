@@ -1,0 +1,114 @@
+"""The Kind record: everything the house knows of a resource kind, in one place.
+
+The API server, `kubectl get` columns, store keys, OpenAPI, defaults, checks and the mesh's tables all
+read it. A new kind is a Struct (its view) and a Kind record in the module of its API group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from isthmus.errors import Cause
+from isthmus.model.key import Key
+from isthmus.model.schema import Schema
+
+Document = dict[str, Any]
+"""A whole object as JSON: the truth. Typed views are made from it."""
+
+Default = Callable[[Document], None]
+"""Fills in what the writer left out, in place; must be idempotent."""
+
+Check = Callable[[Document, Document | None], Iterable[Cause]]
+"""(new, old or None) -> every fault with its path. Must stand any document that fits the schema."""
+
+Convert = Callable[[Document, str, str], Document]
+"""(document, from version, to version) -> the same object in the other version; apiVersion is set by the caller."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column of `kubectl get`, after Name.
+
+    `cell` makes the value from the document and `now` (seconds since the epoch, for ages): a string,
+    an int, or None. `priority` above 0 shows the column only with `-o wide`.
+    """
+
+    name: str
+    cell: Callable[[Document, float], str | int | None]
+    type: str = "string"
+    priority: int = 0
+    description: str = ""
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """Where `/scale` reads and writes, as dotted paths: CustomResourceDefinition's scale subresource."""
+
+    spec_replicas: str = "spec.replicas"
+    status_replicas: str = "status.replicas"
+    selector: str = "spec.selector"
+
+
+class Version(msgspec.Struct, frozen=True):
+    """One version of a kind. Every served version may be written and read."""
+
+    name: str
+    schema: Schema
+    columns: tuple[Column, ...] = ()
+    served: bool = True
+    deprecated: str = ""
+    """The text of the Warning header when this version is used, or ""."""
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A resource kind.
+
+    `view` decodes stored bytes to the frozen Struct that the mesh reads; fields it does not name are
+    left out. `stored` is the version objects are kept in. `persisted` is False for kinds that are
+    only questions (TokenReview, SubjectAccessReview). `generation` says whether a change outside
+    metadata and status counts generations. `custom` kinds are custom resources to kubectl: no
+    strategic merge patch, no protobuf.
+    """
+
+    group: str
+    name: str
+    plural: str
+    singular: str
+    versions: tuple[Version, ...]
+    stored: str
+    view: type[msgspec.Struct]
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    status: bool = True
+    scale: Scale | None = None
+    default: tuple[Default, ...] = ()
+    check: tuple[Check, ...] = ()
+    convert: Convert | None = None
+    persisted: bool = True
+    generation: bool = True
+    custom: bool = True
+    field_selectors: Mapping[str, str] = {}
+    """Field selector name -> dotted path, beyond metadata.name and metadata.namespace."""
+    verbs: tuple[str, ...] = (
+        "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
+    )  # fmt: skip
+
+    @property
+    def resource(self) -> str:
+        """`services`, or `servers.policy.linkerd.io`: the first part of a store key."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def version(self, name: str) -> Version | None:
+        """The served version of this name, or None."""
+        return next((v for v in self.versions if v.name == name and v.served), None)
+
+    def api_version(self, version: str = "") -> str:
+        """`v1`, or `policy.linkerd.io/v1beta3`; the stored version unless named."""
+        name = version or self.stored
+        return f"{self.group}/{name}" if self.group else name
+
+    def key(self, namespace: str, name: str) -> Key:
+        """The store key of one object of this kind."""
+        return Key(self.resource, namespace if self.namespaced else "", name)
