@@ -1,0 +1,113 @@
+"""What a server's proxy does with connections to one port of one workload: who may, and how."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from isthmus.ir.names import Host, IdentityMatch, Ref, Source, Value
+from isthmus.ir.rules import GrpcMatch, HttpMatch, RuleFilter
+
+
+class Speech(StrEnum):
+    """What the port speaks; DETECT looks at the first bytes."""
+
+    DETECT = "detect"
+    HTTP1 = "http1"
+    HTTP2 = "http2"
+    GRPC = "grpc"
+    TLS = "tls"
+    OPAQUE = "opaque"
+
+
+class Network(Value, frozen=True):
+    """A CIDR without its exceptions."""
+
+    cidr: str
+    excepts: tuple[str, ...] = ()
+
+
+class Anybody(Value, frozen=True, tag="anybody"):
+    """No authentication asked for."""
+
+
+class TlsOnly(Value, frozen=True, tag="tls"):
+    """TLS, whoever it is (ServerAuthorization's unauthenticatedTLS)."""
+
+
+class Peers(Value, frozen=True, tag="peers"):
+    """Mesh TLS with one of these identities; an empty tuple admits nobody."""
+
+    identities: tuple[IdentityMatch, ...]
+
+
+Authentication = Anybody | TlsOnly | Peers
+
+
+class Authorization(Value, frozen=True):
+    """Admits whoever comes from one of `networks` AND proves `authentication`.
+
+    `audit` admits and reports.
+    """
+
+    source: Source
+    networks: tuple[Network, ...]
+    authentication: Authentication
+    audit: bool = False
+
+
+class InboundRule(Value, frozen=True):
+    """A rule of an inbound route."""
+
+    matches: tuple[HttpMatch, ...] | tuple[GrpcMatch, ...] = ()
+    filters: tuple[RuleFilter, ...] = ()
+
+
+class InboundRoute(Value, frozen=True):
+    """A route on a port; `authorizations` are its own, the port's are added to them."""
+
+    source: Source
+    hosts: tuple[Host, ...] = ()
+    rules: tuple[InboundRule, ...] = ()
+    authorizations: tuple[Authorization, ...] = ()
+
+
+class RateOverride(Value, frozen=True):
+    """A shared allowance of these clients."""
+
+    identities: tuple[IdentityMatch, ...]
+    per_second: int
+
+
+class RateLimit(Value, frozen=True):
+    """Requests per second:
+
+    `total` for the port, `each` per client identity, overrides before `each`.
+    """
+
+    source: Source
+    total: int | None = None
+    each: int | None = None
+    overrides: tuple[RateOverride, ...] = ()
+
+
+class Inbound(Value, frozen=True):
+    """One port of one workload.
+
+    `app_address` is where the application listens ("" = the address dialled). `accepted_snis` are
+    the
+    server names that mean mesh TLS terminates here; anything else is the application's own.
+    """
+
+    workload: Ref
+    port: int
+    speech: Speech
+    source: Source
+    app_address: str = ""
+    accepted_snis: tuple[Host, ...] = ()
+    authorizations: tuple[Authorization, ...] = ()
+    http_routes: tuple[InboundRoute, ...] = ()
+    grpc_routes: tuple[InboundRoute, ...] = ()
+    rate_limit: RateLimit | None = None
+    detect_timeout: int = 10_000
+    strict: bool = False
+    """True: only mesh TLS is let in."""
