@@ -79,7 +79,7 @@ class SetState(StrEnum):
 
 
 class EndpointSet(Value, frozen=True):
-    """All endpoints of a target, sorted by address and port;
+    """All endpoints of a target, sorted by address and port.
 
     `labels` are the set's metric labels.
     """

@@ -79,7 +79,7 @@ class RateOverride(Value, frozen=True):
 
 
 class RateLimit(Value, frozen=True):
-    """Requests per second:
+    """Requests per second.
 
     `total` for the port, `each` per client identity, overrides before `each`.
     """

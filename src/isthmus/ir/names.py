@@ -20,10 +20,9 @@ class Ref(Value, frozen=True):
 
 
 class Origin(Value, frozen=True, tag="object"):
-    """Where a part of the configuration comes from: an object, and a path inside it ("" for all of
-    it).
+    """The object that a part of the configuration comes from.
 
-    `port` is the port the part speaks about (a Service parent's port), 0 if none.
+    `path` leads to the part inside the object, "" for all of it. `port` is the port the part speaks about (a Service parent's port), 0 if none.
     """
 
     ref: Ref
@@ -32,7 +31,7 @@ class Origin(Value, frozen=True, tag="object"):
 
 
 class Default(Value, frozen=True, tag="default"):
-    """A part that no object wrote:
+    """A part that no object wrote.
 
     `egress-fallback`, `undefined-port`, `http`, `all-unauthenticated`, ...
     """
@@ -57,9 +56,9 @@ class Spiffe(Value, frozen=True, tag="spiffe"):
 
 
 class Dns(Value, frozen=True, tag="dns"):
-    """A DNS identity as linkerd2-proxy uses it:
+    """A DNS identity as linkerd2-proxy uses it.
 
-    `face.faces.serviceaccount.identity.linkerd.cluster.local`.
+    For example `face.faces.serviceaccount.identity.linkerd.cluster.local`.
     """
 
     name: str
@@ -73,7 +72,7 @@ class AnyIdentity(Value, frozen=True, tag="any"):
 
 
 class IdentitySuffix(Value, frozen=True, tag="suffix"):
-    """Every DNS identity with at least one more label in front of `labels`;
+    """Every DNS identity with at least one more label in front of `labels`.
 
     SPIFFE ones never match.
     """
@@ -122,9 +121,9 @@ class TargetId(Value, frozen=True):
     variant: str = ""
 
     def sni(self, trust_domain: str) -> str:
-        """The server name that gateways route by (decision 16):
+        """The server name that gateways route by (decision 16).
 
-        one name per service port and cluster.
+        One name per service port and cluster.
         """
         labels = [self.service, self.namespace, self.cluster, "internal", trust_domain]
         front = [self.subset] if self.subset else []
@@ -132,9 +131,9 @@ class TargetId(Value, frozen=True):
         return ".".join(front + port + labels)
 
     def key(self, trust_domain: str) -> str:
-        """The name of the target in a proxy's configuration:
+        """The name of the target in a proxy's configuration.
 
-        the SNI, variants told apart in front.
+        The SNI, variants told apart in front.
         """
         prefix = f"{self.variant}~" if self.variant else ""
         return prefix + self.sni(trust_domain)

@@ -13,9 +13,9 @@ from isthmus.ir.target import Backend
 
 
 class Spread(StrEnum):
-    """FIRST:
+    """FIRST.
 
-    the first backend that is ready. WEIGHTED: at random by weight. NONE: no backend at all.
+    The first backend that is ready. WEIGHTED: at random by weight. NONE: no backend at all.
     """
 
     FIRST = "first"

@@ -65,7 +65,7 @@ class ProfileRoute(Value, frozen=True):
 
 
 class Override(Value, frozen=True):
-    """Send `weight` (ten-thousandths of the quantity 1) of the traffic to `authority` (host:port)."""
+    """Send `weight` (ten-thousandths of the quantity 1) to `authority` (host:port)."""
 
     authority: str
     weight: int

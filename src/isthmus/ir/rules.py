@@ -105,9 +105,9 @@ class Forbid(Value, frozen=True, tag="forbid"):
 
 
 class Mirror(Value, frozen=True, tag="mirror"):
-    """Copies a share of requests to another target, named by its key;
+    """Copies a share of requests to another target, named by its key.
 
-    answers to copies are dropped.
+    Answers to copies are dropped.
     """
 
     target: str
@@ -120,7 +120,7 @@ BackendFilter = HeaderChange | Redirect | Rewrite | Fail | Forbid
 
 
 class Timeouts(Value, frozen=True):
-    """Milliseconds;
+    """Milliseconds.
 
     None = no limit. `request` spans all attempts, `attempt` bounds one answer's headers.
     """
@@ -147,7 +147,7 @@ class Retry(Value, frozen=True):
 
 
 class Budget(Value, frozen=True):
-    """A retry budget:
+    """A retry budget.
 
     `ratio` (thousandths of requests) and `floor` per second, over `ttl` milliseconds.
     """

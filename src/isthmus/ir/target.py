@@ -49,9 +49,9 @@ class HashPolicy(Value, frozen=True):
 
 
 class Breaking(Value, frozen=True):
-    """Circuit breaking:
+    """Circuit breaking.
 
-    limits beyond which new work is refused at once. None = the proxy's own default.
+    Limits beyond which new work is refused at once. None = the proxy's own default.
     """
 
     connections: int | None = None
