@@ -22,7 +22,8 @@ class Ref(Value, frozen=True):
 class Origin(Value, frozen=True, tag="object"):
     """The object that a part of the configuration comes from.
 
-    `path` leads to the part inside the object, "" for all of it. `port` is the port the part speaks about (a Service parent's port), 0 if none.
+    `path` leads to the part inside the object, "" for all of it. `port` is the port the part
+    speaks about (a Service parent's port), 0 if none.
     """
 
     ref: Ref
@@ -106,11 +107,9 @@ class TargetId(Value, frozen=True):
     """Names a target in every cluster, cluster name of Envoy and SNI alike.
 
     `cluster` is the cluster (datacenter) whose endpoints are meant. `port` is the service port,
-    None
-    where a service has a single one (Consul). `subset` is a named subset of its endpoints,
-    `variant`
-    tells apart targets that differ in settings only (Consul: hash of the overrides). `dialect_name`
-    words stay out: SNI and keys are made from this value in one place, below.
+    None where a service has a single one (Consul). `subset` is a named subset of its endpoints,
+    `variant` tells apart targets that differ in settings only (Consul: hash of the overrides).
+    SNI and key are made here and nowhere else.
     """
 
     cluster: str
