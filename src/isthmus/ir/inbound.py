@@ -94,8 +94,7 @@ class Inbound(Value, frozen=True):
     """One port of one workload.
 
     `app_address` is where the application listens ("" = the address dialled). `accepted_snis` are
-    the
-    server names that mean mesh TLS terminates here; anything else is the application's own.
+    the server names that mean mesh TLS terminates here; anything else is the application's own.
     """
 
     workload: Ref

@@ -75,8 +75,7 @@ class Profile(Value, frozen=True):
     """One consistent answer.
 
     `name` is the fully qualified name without port, "" for single workloads. `endpoint` is set for
-    a
-    single workload only. `refused` marks a port that the service does not declare: an empty answer.
+    a single workload only. `refused` marks a port that the service does not declare: an empty answer.
     """
 
     name: str = ""
