@@ -45,10 +45,11 @@ Reach = Plain | Mesh | LinkerdOpaque
 class Endpoint(Value, frozen=True):
     """One address.
 
-    `address` is canonical IP text or a host name, `weight` relative within the set (1 = Kubernetes'
-    default share; dialects scale). `hints` are the zones the endpoint is meant for. `identity` is
-    who must answer, None if nobody can prove it. `authority` replaces the request's authority when the
-    endpoint is a gateway. `labels` are metric labels, sorted by key.
+    `address` is canonical IP text or a host name, `weight` relative within the set (1 =
+    Kubernetes' default share; dialects scale). `hints` are the zones the endpoint is meant for.
+    `identity` is who must answer, None if nobody can prove it. `authority` replaces the
+    request's authority when the endpoint is a gateway. `labels` are metric labels, sorted by
+    key.
     """
 
     address: str

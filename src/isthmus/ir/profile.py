@@ -74,8 +74,9 @@ class Override(Value, frozen=True):
 class Profile(Value, frozen=True):
     """One consistent answer.
 
-    `name` is the fully qualified name without port, "" for single workloads. `endpoint` is set for
-    a single workload only. `refused` marks a port that the service does not declare: an empty answer.
+    `name` is the fully qualified name without port, "" for single workloads. `endpoint` is set
+    for a single workload only. `refused` marks a port that the service does not declare: an
+    empty answer.
     """
 
     name: str = ""
