@@ -8,8 +8,8 @@ from typing import NamedTuple
 class Key(NamedTuple):
     """One object in one cluster's store.
 
-    `resource` is the plural with its group, `services` or `servers.policy.linkerd.io`; `namespace` is
-    empty for what is cluster-scoped. Keys sort as Kubernetes lists do: namespace, then name.
+    `resource` is the plural with its group, `services` or `servers.policy.linkerd.io`; `namespace`
+    is empty for what is cluster-scoped. Keys sort as Kubernetes lists do: namespace, then name.
     """
 
     resource: str

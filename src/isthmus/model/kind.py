@@ -1,7 +1,7 @@
 """The Kind record: everything the house knows of a resource kind, in one place.
 
-The API server, `kubectl get` columns, store keys, OpenAPI, defaults, checks and the mesh's tables all
-read it. A new kind is a Struct (its view) and a Kind record in the module of its API group.
+The API server, `kubectl get` columns, store keys, OpenAPI, defaults, checks and the mesh's tables
+all read it. A new kind is a Struct (its view) and a Kind record in the module of its API group.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Check = Callable[[Document, Document | None], Iterable[Cause]]
 """(new, old or None) -> every fault with its path. Must stand any document that fits the schema."""
 
 Convert = Callable[[Document, str, str], Document]
-"""(document, from version, to version) -> the same object in the other version; apiVersion is set by the caller."""
+"""(document, from version, to version) -> the object in the other version; apiVersion stays."""
 
 
 class Column(msgspec.Struct, frozen=True):
     """One column of `kubectl get`, after Name.
 
-    `cell` makes the value from the document and `now` (seconds since the epoch, for ages): a string,
-    an int, or None. `priority` above 0 shows the column only with `-o wide`.
+    `cell` makes the value from the document and `now` (seconds since the epoch, for ages): a
+    string, an int, or None. `priority` above 0 shows the column only with `-o wide`.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Where `/scale` reads and writes, as dotted paths: CustomResourceDefinition's scale subresource."""
+    """Where `/scale` reads and writes, as dotted paths (as a CustomResourceDefinition says it)."""
 
     spec_replicas: str = "spec.replicas"
     status_replicas: str = "status.replicas"
@@ -64,11 +64,11 @@ class Version(msgspec.Struct, frozen=True):
 class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A resource kind.
 
-    `view` decodes stored bytes to the frozen Struct that the mesh reads; fields it does not name are
-    left out. `stored` is the version objects are kept in. `persisted` is False for kinds that are
-    only questions (TokenReview, SubjectAccessReview). `generation` says whether a change outside
-    metadata and status counts generations. `custom` kinds are custom resources to kubectl: no
-    strategic merge patch, no protobuf.
+    `view` decodes stored bytes to the frozen Struct that the mesh reads; fields it does not name
+    are left out. `stored` is the version objects are kept in. `persisted` is False for kinds that
+    are only questions (TokenReview, SubjectAccessReview). `generation` says whether a change
+    outside metadata and status counts generations. `custom` kinds are custom resources to kubectl:
+    no strategic merge patch, no protobuf.
     """
 
     group: str

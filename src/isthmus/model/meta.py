@@ -11,7 +11,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", 
     """Base of typed views: frozen, lenient (unknown fields are left out), camelCase on the wire."""
 
 
-class OwnerReference(View):
+class OwnerReference(View, frozen=True):
     """Who owns the object; garbage collection follows `uid`."""
 
     api_version: str = ""
@@ -22,7 +22,7 @@ class OwnerReference(View):
     block_owner_deletion: bool = False
 
 
-class Meta(View):
+class Meta(View, frozen=True):
     """Object metadata as facts: no resourceVersion, managedFields or generation.
 
     Times are RFC 3339 text as stored. `deletion_timestamp` is empty while nobody asked to delete.
@@ -39,7 +39,7 @@ class Meta(View):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-class Requirement(View):
+class Requirement(View, frozen=True):
     """One matchExpressions entry; `operator` is In, NotIn, Exists or DoesNotExist."""
 
     key: str = ""
@@ -47,14 +47,14 @@ class Requirement(View):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(View):
-    """meta/v1 LabelSelector: every pair and every requirement must hold. Empty selects everything."""
+class LabelSelector(View, frozen=True):
+    """meta/v1 LabelSelector: every pair and requirement must hold. Empty selects everything."""
 
     match_labels: Mapping[str, str] = {}
     match_expressions: tuple[Requirement, ...] = ()
 
 
-class Object(View):
+class Object(View, frozen=True):
     """What every view begins with."""
 
     metadata: Meta = Meta()

@@ -1,9 +1,9 @@
 """What a document of a kind may hold: one tree of nodes, whatever the kind came from.
 
-A Schema says the same as a structural OpenAPI v3 schema (Kubernetes: "structural schema"), plus what
-strategic merge patch and server-side apply need to know of lists. It serves checking of types and
-unknown fields, defaults, OpenAPI, `kubectl explain`, and all patch types. Built-in Kubernetes kinds
-get theirs from the wire data of `model.wire`; the mesh's own kinds write theirs down.
+A Schema says the same as a structural OpenAPI v3 schema (Kubernetes: "structural schema"), plus
+what strategic merge patch and server-side apply need to know of lists. It serves checking of types
+and unknown fields, defaults, OpenAPI, `kubectl explain`, and all patch types. Built-in Kubernetes
+kinds get theirs from the wire data of `model.wire`; the mesh's own kinds write theirs down.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 
 class Type(StrEnum):
-    """The JSON type of a node. ANY keeps whatever it is given (RawExtension, JSON, preserve-unknown)."""
+    """The JSON type of a node. ANY keeps what it is given (RawExtension, preserve-unknown)."""
 
     OBJECT = "object"
     MAP = "map"
@@ -82,6 +82,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     merge_key: str = ""
     list_type: ListType = ListType.ATOMIC
     list_keys: tuple[str, ...] = ()
+    atomic: bool = False
+    """x-kubernetes-map-type: atomic: server-side apply takes an OBJECT or MAP as one value."""
 
     @property
     def fields(self) -> Mapping[str, Schema]:
