@@ -11,6 +11,7 @@ optional pointers, whose zero on the wire was meant; an *inline* field's own fie
 parent.
 """
 
+from isthmus.model.wire.protobuf import MAGIC, decode, decode_message, message_of
 from isthmus.model.wire.schemas import schema_of
 
-__all__ = ["schema_of"]
+__all__ = ["MAGIC", "decode", "decode_message", "message_of", "schema_of"]
