@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from isthmus.errors import BadRequest, TooLarge
 from isthmus.model.key import Key
+
+MAX_OPS: Final = 1_000
+"""Compares, and ops, in one transaction."""
+
+MAX_VALUE: Final = 2 * 1024 * 1024
+"""Bytes of one value."""
 
 
 class Record(NamedTuple):
-    """One object as stored. `revision` is of its last change (Kubernetes: resourceVersion), `created` of its first."""
+    """One object as stored.
+
+    `revision` is of its last change (Kubernetes: resourceVersion), `created` of its first.
+    """
 
     key: Key
     value: bytes
@@ -24,7 +34,10 @@ class Record(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Part of a list at one revision. `more`: keys follow the last one; `remaining` says how many, if known."""
+    """Part of a list at one revision.
+
+    `more`: keys follow the last one; `remaining` says how many, if known.
+    """
 
     records: tuple[Record, ...]
     revision: int
@@ -40,7 +53,7 @@ class Compare(NamedTuple):
 
 
 class Put(NamedTuple):
-    """Write `value` under `key`."""
+    """Write `value` under `key`: a change even if the value is the one that stands there."""
 
     key: Key
     value: bytes
@@ -56,13 +69,19 @@ Op = Put | Delete
 
 
 class Committed(NamedTuple):
-    """The transaction is durable. `revision` is its own, or the store's present one if it changed nothing."""
+    """The transaction is durable.
+
+    `revision` is its own, or the store's present one if it changed nothing.
+    """
 
     revision: int
 
 
 class Refused(NamedTuple):
-    """A compare did not hold; nothing was written. `present`: what is stored for each compared key."""
+    """A compare did not hold; nothing was written.
+
+    `present`: what is stored for each compared key.
+    """
 
     present: dict[Key, Record | None]
 
@@ -87,7 +106,10 @@ class Watch(Protocol):
     """A cursor over the store's history."""
 
     async def next(self) -> Batch:
-        """The next events; waits until there is something. Compacted when the cursor fell behind compaction."""
+        """The next events; waits until there is something.
+
+        Compacted when the cursor fell behind compaction.
+        """
         ...
 
 
@@ -112,7 +134,9 @@ class Store(Protocol):
         after: Key | None = None,
         limit: int = 0,
     ) -> Page:
-        """Records in key order at `revision` (0: the newest), beyond `after`, at most `limit` (0: all).
+        """Records in key order at `revision` (0: the newest), beyond `after`.
+
+        At most `limit`, 0: all.
 
         Empty `resource` means every resource, empty `namespace` every namespace. Compacted if the
         revision is no longer kept; BadRequest if it is of the future.
@@ -120,17 +144,56 @@ class Store(Protocol):
         ...
 
     async def txn(self, compares: Sequence[Compare], ops: Sequence[Op]) -> Committed | Refused:
-        """All compares hold and all ops are written, atomically and durably; or nothing is."""
+        """All compares hold and all ops are written, atomically and durably; or nothing is.
+
+        BadRequest if one key stands in two ops, or no store could keep a key; TooLarge above
+        MAX_OPS or MAX_VALUE. A caller that is cancelled while it waits does not know whether it
+        happened.
+        """
         ...
 
     def watch(self, since: int) -> AbstractAsyncContextManager[Watch]:
-        """Every change after revision `since`. Compacted (on entering or `next`) if those are no longer kept."""
+        """Every change after revision `since`.
+
+        On entering (or in `next`, when history is forgotten meanwhile) Compacted if those are no
+        longer kept; on entering BadRequest if `since` is of the future.
+        """
         ...
 
     async def compact(self, revision: int) -> None:
-        """Forget history up to `revision`; newest records stay."""
+        """Forget history up to `revision`; newest records stay.
+
+        Lists at `revision` and watches since `revision` still work, older ones are Compacted.
+        Nothing happens if that much is forgotten already; BadRequest if `revision` is of the
+        future.
+        """
         ...
 
     async def close(self) -> None:
-        """Finish what was accepted, release everything."""
+        """Finish what was accepted, release everything. Afterwards everything is Unavailable."""
         ...
+
+
+def examine(compares: Sequence[Compare], ops: Sequence[Op]) -> None:
+    """Refuse a transaction that no store may take: see `Store.txn`."""
+    if len(compares) > MAX_OPS or len(ops) > MAX_OPS:
+        raise TooLarge(
+            f"a transaction of {len(compares)} compares and {len(ops)} writes; "
+            f"the limit is {MAX_OPS} of each"
+        )
+    keys = {op.key for op in ops}
+    if len(keys) != len(ops):
+        raise BadRequest("a transaction writes one key twice")
+    for op in ops:
+        if isinstance(op, Put):
+            _examine_put(op)
+
+
+def _examine_put(put: Put) -> None:
+    if len(put.value) > MAX_VALUE:
+        where = "/".join(put.key)
+        raise TooLarge(f"{where}: a value of {len(put.value)} bytes; the limit is {MAX_VALUE}")
+    if not (put.key.resource and put.key.name):
+        raise BadRequest(f"a store key without a resource or a name: {put.key!r}")
+    if not all(part.isprintable() for part in put.key):
+        raise BadRequest(f"a store key with characters that are not printable: {put.key!r}")

@@ -1,0 +1,68 @@
+"""Objects as bytes: one JSON object, canonical, so that equal documents are equal bytes.
+
+apiVersion, kind and metadata come first, the rest by name; inside, keys are sorted. What the record
+knows is not in the bytes: `metadata.resourceVersion` is the record's revision and is spliced in on
+the way out, because it is only known once the bytes are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from isthmus.errors import BadRequest
+from isthmus.model.kind import Document
+
+FIRST: Final = ("apiVersion", "kind", "metadata")
+NOT_STORED: Final = ("resourceVersion", "selfLink")
+"""Fields of metadata that are not the object's own."""
+
+# Inside a JSON string a quote is escaped, and nothing but two strings comes before metadata: so the
+# first occurrence of these bytes is the metadata of the object itself.
+_METADATA: Final = b'"metadata":{'
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_DECODER = msgspec.json.Decoder(type=dict)
+
+
+def encode(document: Document) -> bytes:
+    """The canonical bytes of a document.
+
+    BadRequest if it holds what JSON cannot say (a lone surrogate).
+    """
+    try:
+        fields = b",".join(_fields(document))
+    except (msgspec.MsgspecError, UnicodeEncodeError, TypeError) as fault:
+        raise BadRequest(f"the object cannot be written as JSON: {fault}") from None
+    return b"{" + fields + b"}"
+
+
+def _fields(document: Document) -> Iterator[bytes]:
+    for name in FIRST:
+        if name in document:
+            value = document[name]
+            if name == "metadata":
+                value = {each: value[each] for each in value if each not in NOT_STORED}
+            yield b'"%s":%s' % (name.encode(), _ENCODER.encode(value))
+    for name in sorted(document.keys() - FIRST):
+        yield _ENCODER.encode(name) + b":" + _ENCODER.encode(document[name])
+
+
+def with_revision(raw: bytes, revision: int) -> bytes:
+    """Stored bytes as they go out: `metadata.resourceVersion` is `revision`."""
+    place = raw.index(_METADATA) + len(_METADATA)
+    comma = b"" if raw.startswith(b"}", place) else b","
+    return b'%s"resourceVersion":"%d"%s%s' % (raw[:place], revision, comma, raw[place:])
+
+
+def document(raw: bytes, revision: int) -> Document:
+    """The document in stored bytes, with `metadata.resourceVersion`; 0 leaves it out.
+
+    A fresh value at each call: the caller may change it.
+    """
+    held: Document = _DECODER.decode(raw)
+    if revision:
+        held["metadata"]["resourceVersion"] = str(revision)
+    return held
