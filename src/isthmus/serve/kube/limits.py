@@ -1,0 +1,75 @@
+"""Shares of the server: how much one client may ask for at a time.
+
+A client is a user, or, while it is anonymous, an address. Over its share a request is refused at
+once (429 with Retry-After): nothing waits in line, so nothing can pile up. The table of clients
+is bounded by itself: a client is forgotten when it asks for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from isthmus.errors import TooManyRequests
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server puts up with. Times are in seconds, sizes in bytes."""
+
+    body: int = 3 * 2**20
+    """Largest request body, after decompression (Kubernetes: 3 MiB)."""
+    requests: int = 400
+    """Requests of one client at a time, watches not counted."""
+    watches: int = 2000
+    """Watches of one client at a time."""
+    connections: int = 8192
+    """Open connections of all clients together."""
+    request_time: float = 60.0
+    """A request that is no watch must be answered, to the last byte, within this."""
+    header_time: float = 60.0
+    """A connection must send its next request's headers within this; idle ones are closed then."""
+    handshake_time: float = 10.0
+    """A TLS handshake must be done within this."""
+    write_time: float = 30.0
+    """A watcher that takes nothing for so long is cut off."""
+    watch_time: float = 3600.0
+    """Longest watch; the client starts the next one from its last revision."""
+    bookmark_time: float = 60.0
+    """Pause between bookmarks."""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class Shares:
+    """Counts what each client holds."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._held: dict[tuple[str, bool], int] = {}
+
+    @contextmanager
+    def hold(self, client: str, *, watching: bool) -> Iterator[None]:
+        """One request's or watch's share while the block lasts; TooManyRequests if none is left."""
+        key = (client, watching)
+        most = self._limits.watches if watching else self._limits.requests
+        held = self._held.get(key, 0)
+        if held >= most:
+            what = "watches" if watching else "requests"
+            raise TooManyRequests(f"{client} has {held} {what} open, and may have no more")
+        self._held[key] = held + 1
+        try:
+            yield
+        finally:
+            left = self._held[key] - 1
+            if left:
+                self._held[key] = left
+            else:
+                del self._held[key]
+
+    @property
+    def clients(self) -> int:
+        """How many clients hold anything."""
+        return len({client for client, _ in self._held})

@@ -1,0 +1,215 @@
+"""Who asks, whom they count as, and whether they may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from isthmus.aio import ManualClock
+from isthmus.ca import Bound as BoundObject
+from isthmus.ca import Keyring
+from isthmus.errors import BadRequest, Forbidden, Unauthenticated
+from isthmus.model.registry import BUILT_IN
+from isthmus.serve.kube import auth
+from isthmus.serve.kube.auth import (
+    ANONYMOUS,
+    AccountTokens,
+    Attributes,
+    Decision,
+    MastersOnly,
+    NoTokens,
+    User,
+)
+from isthmus.serve.kube.routes import parse
+from isthmus.store.codec import encode
+from isthmus.store.contract import Delete, Put
+from isthmus.store.memory import Memory
+
+ADMIN = User("root", ("system:masters", "system:authenticated"))
+BOB = User("bob", ("system:authenticated",))
+CERTIFICATE = {
+    "subject": (
+        (("organizationName", "system:masters"),),
+        (("organizationName", "staff"),),
+        (("commonName", "root"),),
+    )
+}
+
+
+class OneToken:
+    async def verify(self, token: str, audiences: Sequence[str] = ()) -> User:
+        if token != "good":
+            raise Unauthenticated("no such token")
+        return BOB
+
+
+async def test_a_certificate_names_user_and_groups_and_beats_a_token() -> None:
+    user = await auth.authenticate(CERTIFICATE, "Bearer bad", OneToken())
+    assert user == User("root", ("system:masters", "staff", "system:authenticated"))
+
+
+@pytest.mark.parametrize("name", ["", "a\nb"])
+def test_a_certificate_without_a_usable_name_is_nobody(name: str) -> None:
+    with pytest.raises(Unauthenticated):
+        auth.user_of_certificate({"subject": ((("commonName", name),),)})
+
+
+async def test_tokens_and_nobody() -> None:
+    assert await auth.authenticate(None, "Bearer good", OneToken()) == BOB
+    assert await auth.authenticate(None, None, OneToken()) == ANONYMOUS
+    assert await auth.authenticate({}, "", OneToken()) == ANONYMOUS
+
+
+@pytest.mark.parametrize("header", ["Bearer bad", "Basic Ym9iOmJvYg==", "Bearer", "Bearer a b"])
+async def test_a_wrong_credential_is_an_error_and_not_anonymous(header: str) -> None:
+    with pytest.raises(Unauthenticated):
+        await auth.authenticate(None, header, OneToken())
+
+
+async def test_where_no_tokens_are_issued_none_is_valid() -> None:
+    with pytest.raises(Unauthenticated):
+        await NoTokens().verify("x")
+
+
+async def test_a_token_of_an_account_lives_as_long_as_account_and_pod() -> None:
+    clock, store = ManualClock(), Memory()
+    keyring = Keyring("https://isthmus", ec.generate_private_key(ec.SECP256R1()))
+    kind = BUILT_IN.by_kind("", "ServiceAccount")
+    assert kind is not None
+    key = kind.key("faces", "face")
+    account = BoundObject("serviceaccounts", "faces", "face", "u1")
+    token = keyring.sign(account, now=clock.utc(), lifetime=timedelta(hours=1))
+    tokens = AccountTokens(keyring, store, BUILT_IN, clock)
+    with pytest.raises(Unauthenticated):
+        await tokens.verify(token)
+    await store.txn([], [Put(key, encode({"metadata": {"name": "face", "uid": "u1"}}))])
+    user = await tokens.verify(token)
+    assert (user.name, user.uid) == ("system:serviceaccount:faces:face", "u1")
+    assert "system:serviceaccounts:faces" in user.groups
+    await store.txn([], [Delete(key)])
+    await store.txn([], [Put(key, encode({"metadata": {"name": "face", "uid": "u2"}}))])
+    with pytest.raises(Unauthenticated):
+        await tokens.verify(token)
+
+
+def test_masters_may_all_and_others_next_to_nothing() -> None:
+    rule = MastersOnly()
+    secrets = Attributes("list", resource="secrets", namespace="x")
+    review = Attributes("create", "authorization.k8s.io", "v1", "selfsubjectaccessreviews")
+    assert rule.decide(ADMIN, secrets).allowed
+    assert not rule.decide(BOB, secrets).allowed
+    assert rule.decide(BOB, review).allowed
+    assert not rule.decide(ANONYMOUS, review).allowed
+    assert not rule.decide(BOB, review._replace(resource="subjectaccessreviews")).allowed
+
+
+@pytest.mark.parametrize(
+    ("user", "path", "allowed"),
+    [
+        (ANONYMOUS, "/healthz", True),
+        (ANONYMOUS, "/version", True),
+        (ANONYMOUS, "/api", False),
+        (ANONYMOUS, "/", False),
+        (BOB, "/api/v1", True),
+        (BOB, "/openapi/v3", True),
+        (BOB, "/metrics", False),
+        (ADMIN, "/metrics", True),
+    ],
+)
+def test_paths_without_resources(user: User, path: str, allowed: bool) -> None:
+    asked = auth.attributes("GET", "get", parse(path))
+    assert MastersOnly().decide(user, asked).allowed is allowed
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            Attributes("list", "", "v1", "services", namespace="y"),
+            'User "bob" cannot list resource "services" in API group "" in the namespace "y"',
+        ),
+        (
+            Attributes("update", "apps", "v1", "deployments", "scale", "y", "x"),
+            'User "bob" cannot update resource "deployments/scale" in API group "apps" '
+            'in the namespace "y"',
+        ),
+        (
+            Attributes("get", "", "v1", "nodes", name="n"),
+            'User "bob" cannot get resource "nodes" in API group "" at the cluster scope',
+        ),
+        (Attributes("get", path="/metrics"), 'forbidden: User "bob" cannot get path "/metrics"'),
+    ],
+)
+def test_the_words_of_a_refusal(asked: Attributes, message: str) -> None:
+    with pytest.raises(Forbidden) as caught:
+        auth.require(MastersOnly(), BOB, asked)
+    assert caught.value.message == message
+
+
+class MayImpersonate:
+    """Allows `impersonate` of what it was given, and nothing else."""
+
+    def __init__(self, *allowed: tuple[str, str]) -> None:
+        self._allowed = allowed
+
+    def decide(self, user: User, asked: Attributes) -> Decision:
+        known = (asked.resource, asked.name) in self._allowed
+        return Decision(asked.verb == "impersonate" and known)
+
+
+def test_without_the_headers_nobody_changes() -> None:
+    assert auth.impersonate((("Accept", "x"),), BOB, MayImpersonate()) is BOB
+
+
+def test_a_user_and_groups_are_put_on_if_each_is_allowed() -> None:
+    headers = (
+        ("Impersonate-User", "eve"),
+        ("Impersonate-Group", "devs"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Extra-Scopes", "view"),
+    )
+    rule = MayImpersonate(
+        ("users", "eve"), ("groups", "devs"), ("uids", "7"), ("userextras", "view")
+    )
+    worn = auth.impersonate(headers, BOB, rule)
+    assert worn == User("eve", ("devs", "system:authenticated"), "7", {"scopes": ("view",)})
+    lesser = MayImpersonate(("users", "eve"), ("uids", "7"), ("userextras", "view"))
+    with pytest.raises(Forbidden, match="groups"):
+        auth.impersonate(headers, BOB, lesser)
+
+
+def test_an_account_put_on_has_its_groups() -> None:
+    headers = (("Impersonate-User", "system:serviceaccount:faces:face"),)
+    worn = auth.impersonate(headers, BOB, MayImpersonate(("serviceaccounts", "face")))
+    assert worn.groups == (
+        "system:serviceaccounts", "system:serviceaccounts:faces", "system:authenticated",
+    )  # fmt: skip
+
+
+def test_anonymous_put_on_is_not_authenticated() -> None:
+    headers = (("Impersonate-User", "system:anonymous"),)
+    worn = auth.impersonate(headers, BOB, MayImpersonate(("users", "system:anonymous")))
+    assert worn.groups == ("system:unauthenticated",)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (("Impersonate-Group", "system:masters"),),
+        (("Impersonate-User", "a"), ("Impersonate-User", "b")),
+        (("Impersonate-User", ""),),
+        (("Impersonate-User", "a"), *[("Impersonate-Group", f"g{n}") for n in range(70)]),
+    ],
+)
+def test_impersonation_that_cannot_be_meant(headers: tuple[tuple[str, str], ...]) -> None:
+    with pytest.raises(BadRequest):
+        auth.impersonate(headers, ADMIN, MastersOnly())
+
+
+def test_a_user_as_reviews_show_it() -> None:
+    shown = auth.user_info(User("a", ("g",), "7", {"k": ("v",)}))
+    assert shown == {"username": "a", "uid": "7", "groups": ["g"], "extra": {"k": ["v"]}}
+    assert auth.user_info(User("a")) == {"username": "a"}
