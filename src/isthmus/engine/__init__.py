@@ -24,6 +24,7 @@ from isthmus.engine.faults import (
     EngineError,
     InsideQuery,
     NotListed,
+    OutsideQuery,
     StaleFork,
 )
 from isthmus.engine.fork import Fork
@@ -55,6 +56,7 @@ __all__ = [
     "Labelled",
     "NotListed",
     "Operator",
+    "OutsideQuery",
     "Put",
     "Query",
     "Selector",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from isthmus.engine.cell import same
 from isthmus.engine.faults import BadCommit
@@ -14,25 +14,30 @@ if TYPE_CHECKING:
     from isthmus.engine.view import View
 
 
-def fold(view: View, changes: Iterable[Change]) -> Batch:
-    """The rows that really change, by table; of several changes to a row the last counts.
+Rows: TypeAlias = dict[Table[Any, Any], dict[Any, Any]]
 
-    Touches nothing. Raises BadCommit or BadKey.
-    """
-    final: dict[Table[Any, Any], dict[Any, Any]] = {}
+
+def gather(changes: Iterable[Change]) -> Rows:
+    """The last row (None: deleted) of each table and key. Raises BadCommit or BadKey."""
+    final: Rows = {}
     for change in changes:
         table, key, row = _checked(change)
         final.setdefault(table, {})[key] = row
+    return final
+
+
+def edits(view: View, final: Rows) -> Batch:
+    """What of it differs from the rows of `view`, by table. Touches nothing."""
     batch: dict[Table[Any, Any], list[Edit]] = {}
     for table, rows in final.items():
         content = table.content(view)
-        edits = [
+        differing = [
             Edit(key, old, row)
             for key, row in rows.items()
             if not same(old := content.get(key), row)
         ]
-        if edits:
-            batch[table] = edits
+        if differing:
+            batch[table] = differing
     return batch
 
 
@@ -45,8 +50,7 @@ def _checked(change: object) -> tuple[Table[Any, Any], Any, Any]:
         case Delete(table=Table() as table, key=key):
             row = None
         case _:
-            msg = f"a commit takes Put and Delete of a Table, not {change!r}"
-            raise BadCommit(msg)
+            raise BadCommit(f"a commit takes Put and Delete of a Table, not {change!r}")
     check_key(key, table.name)
     return table, key, row
 

@@ -16,7 +16,7 @@ from isthmus.engine.cell import (
     readers_of,
     unlink,
 )
-from isthmus.engine.commit import absorb, fold
+from isthmus.engine.commit import absorb, edits, gather
 from isthmus.engine.faults import BadCommit
 from isthmus.engine.fork import Fork
 from isthmus.engine.source import Change
@@ -71,11 +71,10 @@ class Database(View):
         """
         self.outside("commit")
         if self._committing:
-            msg = "commit inside a commit: an extractor or a row's comparison called it"
-            raise BadCommit(msg)
+            raise BadCommit("commit inside a commit: an extractor or a row's comparison called it")
         self._committing = True
         try:
-            batch = fold(self, changes)
+            batch = edits(self, gather(changes))
             if not batch:
                 return self.revision
             touched = absorb(self, batch)

@@ -21,6 +21,10 @@ class InsideQuery(EngineError):
     """What belongs outside queries (commit, read, settle, a scan) was tried inside one."""
 
 
+class OutsideQuery(EngineError):
+    """A query was called like a function where no query is running."""
+
+
 class BadCommit(EngineError):
     """A commit holds something that is not a change."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from isthmus.engine.buckets import Overlay
 from isthmus.engine.cell import CHECK, CLEAN, DIRTY, Cell, Input, Node, readers_of
-from isthmus.engine.commit import absorb, fold
+from isthmus.engine.commit import absorb, edits, gather
 from isthmus.engine.faults import StaleFork
 from isthmus.engine.source import Change, Declared, Source
 from isthmus.engine.trace import Trace, trace
@@ -34,15 +34,15 @@ class Fork(View):
         self._base = parent.revision
         self._link = _no_link
         self._known = set(parent.sources)
-        changes = list(changes)
-        self._changed = dict.fromkeys(change.table for change in changes)
+        final = gather(changes)
+        self._changed = tuple(final)
         for table in self._changed:
             origin = parent.sources.get(table)
             content: Any = {} if origin is None else Overlay(origin.content)
             self.sources[table] = Source(table.name, content, origin)
         for keeper in dict.fromkeys(k for t in self._changed for k in parent.keepers.get(t, ())):
             self.keep(keeper.fork(self), *self._changed)
-        self._touched = absorb(self, fold(self, changes))
+        self._touched = absorb(self, edits(self, final))
         self._seen = -1
         self._inputs: set[Input] = set()
         self._tainted: dict[Cell, None] = {}
@@ -90,8 +90,9 @@ class Fork(View):
     def _check(self) -> None:
         self._parent.outside("read of a fork")
         if self._parent.revision != self._base:
-            msg = f"forked at revision {self._base}, and the parent is at {self._parent.revision}"
-            raise StaleFork(msg)
+            raise StaleFork(
+                f"forked at revision {self._base}, and the parent is at {self._parent.revision}"
+            )
         if self._parent.evaluations != self._seen:
             self._taint()
 

@@ -29,13 +29,11 @@ def check_key(key: object, where: str) -> None:
     elif isinstance(key, msgspec.Struct):
         _check_struct(key, where)
     elif isinstance(key, bool | float) or not isinstance(key, str | int | Enum):
-        msg = f"{where}: {key!r} ({type(key).__name__}) cannot be a key or part of one"
-        raise BadKey(msg)
+        raise BadKey(f"{where}: {key!r} ({type(key).__name__}) cannot be a key or part of one")
 
 
 def _check_struct(key: msgspec.Struct, where: str) -> None:
     if not key.__struct_config__.frozen:
-        msg = f"{where}: {type(key).__name__} is not frozen, so it cannot be a key"
-        raise BadKey(msg)
+        raise BadKey(f"{where}: {type(key).__name__} is not frozen, so it cannot be a key")
     for name in key.__struct_fields__:
         check_key(getattr(key, name), where)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from isthmus.engine.view import View
 
 P = ParamSpec("P")
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class Query(Generic[P, T]):
+class Query(Generic[P, T_co]):
     """A pure function of a view and keys whose value is memoised per key.
 
     Inside another query, call it like the function it is: `endpoints(db, key)`. Outside, use
@@ -28,18 +28,18 @@ class Query(Generic[P, T]):
 
     arity: int
 
-    def __init__(self, fn: Callable[Concatenate[View, P], T], arity: int) -> None:
+    def __init__(self, fn: Callable[Concatenate[View, P], T_co], arity: int) -> None:
         functools.update_wrapper(self, fn)
-        self.fn: Callable[..., T] = fn
+        self.fn: Callable[..., T_co] = fn
         self.name = f"{fn.__module__}.{fn.__qualname__}"
         self.arity = arity
 
     if TYPE_CHECKING:
 
-        def __call__(self, db: View, /, *key: P.args, **named: P.kwargs) -> T:
+        def __call__(self, db: View, /, *key: P.args, **named: P.kwargs) -> T_co:
             """The value at `key`, noted as a read of the running query."""
 
-    def run(self, db: View, key: Any) -> T:  # noqa: ANN401 - a folded key
+    def run(self, db: View, key: Any) -> T_co:  # noqa: ANN401 - a folded key
         """Evaluate at the folded key."""
         return self.fn(db, *key)
 
@@ -51,8 +51,7 @@ class Query(Generic[P, T]):
     def check(self, key: Any) -> None:  # noqa: ANN401
         """Refuse a folded key of the wrong length or of a type that cannot be a key."""
         if len(key) != self.arity:
-            msg = f"{self.name} takes {self.arity} keys, was given {len(key)}"
-            raise BadQuery(msg)
+            raise BadQuery(f"{self.name} takes {self.arity} keys, was given {len(key)}")
         check_key(key, self.name)
 
     def address(self, key: Any) -> tuple[Any, ...]:  # noqa: ANN401
@@ -70,18 +69,18 @@ class Query(Generic[P, T]):
     __name__: str
 
 
-class _Many(Query[P, T]):
-    def __call__(self, db: View, /, *key: Any) -> T:  # type: ignore[override] # noqa: ANN401
+class _Many(Query[P, T_co]):
+    def __call__(self, db: View, /, *key: Any) -> T_co:  # type: ignore[override] # noqa: ANN401
         return db.call(self, key)  # type: ignore[no-any-return]
 
 
-class _One(Query[P, T]):
+class _One(Query[P, T_co]):
     """The usual case. The key is not wrapped: a tuple less per cell, and per call."""
 
-    def __call__(self, db: View, key: Any, /) -> T:  # type: ignore[override] # noqa: ANN401
+    def __call__(self, db: View, key: Any, /) -> T_co:  # type: ignore[override] # noqa: ANN401
         return db.call(self, key)  # type: ignore[no-any-return]
 
-    def run(self, db: View, key: Any) -> T:  # noqa: ANN401
+    def run(self, db: View, key: Any) -> T_co:  # noqa: ANN401
         return self.fn(db, key)
 
     def fold(self, key: tuple[Any, ...]) -> Any:  # noqa: ANN401
@@ -95,7 +94,7 @@ class _One(Query[P, T]):
         return (self, key)
 
 
-def query(fn: Callable[Concatenate[View, P], T]) -> Query[P, T]:
+def query(fn: Callable[Concatenate[View, P], T_co]) -> Query[P, T_co]:
     """Make a module-level function `f(db, *keys) -> frozen value` a query.
 
     Raises BadQuery for anything else: a lambda, a method, a closure, a coroutine or generator
@@ -104,16 +103,15 @@ def query(fn: Callable[Concatenate[View, P], T]) -> Query[P, T]:
     """
     name = getattr(fn, "__qualname__", repr(fn))
     if not inspect.isfunction(fn) or fn.__qualname__ != fn.__name__ or fn.__name__ == "<lambda>":
-        msg = f"{name} is not a module-level function, so it cannot be a query"
-        raise BadQuery(msg)
+        raise BadQuery(f"{name} is not a module-level function, so it cannot be a query")
     if inspect.iscoroutinefunction(fn) or inspect.isgeneratorfunction(fn):
-        msg = f"{name} is a coroutine or generator function; a query returns its value"
-        raise BadQuery(msg)
+        raise BadQuery(f"{name} is a coroutine or generator function; a query returns its value")
     parameters = list(inspect.signature(fn).parameters.values())
     if not parameters or any(
         p.kind not in _POSITIONAL or p.default is not p.empty for p in parameters
     ):
-        msg = f"{name} must take a view and then keys, all positional and without defaults"
-        raise BadQuery(msg)
+        raise BadQuery(
+            f"{name} must take a view and then keys, all positional and without defaults"
+        )
     arity = len(parameters) - 1
     return (_One if arity == 1 else _Many)(fn, arity)

@@ -120,15 +120,15 @@ class Table(Generic[K, R]):
     def names(self, db: View, scope: Hashable) -> tuple[K, ...]:
         """The keys of one scope, sorted; NotListed if the table was declared without one."""
         if self.listed is None:
-            msg = f"table {self.name} was declared without a scope, so its names cannot be listed"
-            raise NotListed(msg)
+            raise NotListed(
+                f"table {self.name} was declared without a scope, so its names cannot be listed"
+            )
         return self.listed.get(db, scope)
 
     def rows(self, db: View) -> dict[K, R]:
         """A copy of all rows, for owners of the database; InsideQuery inside one: no scans."""
         if db.stack:
-            msg = f"rows of {self.name} inside a query; use get, an Index or names"
-            raise InsideQuery(msg)
+            raise InsideQuery(f"rows of {self.name} inside a query; use get, an Index or names")
         return dict(self.content(db).items())
 
     def content(self, db: View) -> Any:  # noqa: ANN401 - a dict or an overlay of rows

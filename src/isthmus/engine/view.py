@@ -17,7 +17,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from isthmus.engine.cell import BUSY, CHECK, CLEAN, DIRTY, Cell, Input, Node, link, same, unlink
-from isthmus.engine.faults import BadQuery, Cycle, InsideQuery
+from isthmus.engine.faults import BadQuery, Cycle, InsideQuery, OutsideQuery
 from isthmus.engine.keys import check_key
 from isthmus.engine.source import Declared, Keeper, Source, Table, report
 
@@ -60,13 +60,12 @@ class View:
 
     def call(self, query: Query[..., Any], key: Any) -> Any:  # noqa: ANN401
         """The value of a query inside another, noted as a read."""
+        reads = self._reads
+        if reads is None:
+            raise OutsideQuery(f"{query.describe(key)} called outside queries; use read or a watch")
         cell = self.memo[query].get(key)
         if cell is None:
             cell = self._make(query, key)
-        reads = self._reads
-        if reads is None:
-            msg = f"{cell} was called outside a query; use read, or a watch"
-            raise InsideQuery(msg)
         if cell not in reads:
             reads[cell] = None
             self._link(cell, self.stack[-1])
@@ -127,8 +126,7 @@ class View:
     def outside(self, what: str) -> None:
         """Refuse `what` inside a query."""
         if self.stack:
-            msg = f"{what} inside {self.stack[-1]}"
-            raise InsideQuery(msg)
+            raise InsideQuery(f"{what} inside {self.stack[-1]}")
 
     def _make(self, query: Query[..., Any], key: Any) -> Cell:  # noqa: ANN401
         query.check(key)
@@ -197,8 +195,7 @@ class View:
     def _raise_cycle(self, cell: Cell) -> None:
         self._loops.add(cell)
         path = " -> ".join(map(repr, [*self.stack[-8:], cell]))
-        msg = f"a cell reads itself: {path}"
-        raise Cycle(msg)
+        raise Cycle(f"a cell reads itself: {path}")
 
     def _evaluate(self, cell: Cell) -> None:
         stack = self.stack

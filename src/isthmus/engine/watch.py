@@ -154,5 +154,4 @@ class Watch:
 
     def _check_open(self) -> None:
         if not self._open:
-            msg = "the watch is closed"
-            raise ClosedWatch(msg)
+            raise ClosedWatch("the watch is closed")
