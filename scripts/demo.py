@@ -59,7 +59,9 @@ def run(folder: Path) -> int:
                 return server.wait() or 1
             kubeconfig = folder / "kubeconfig"
             kubectl = [str(BIN / "kubectl"), "--kubeconfig", str(kubeconfig)]
-            subprocess.run([*kubectl, "apply", "-f", str(EXAMPLE)], check=True)
+            applied = subprocess.run([*kubectl, "apply", "-f", str(EXAMPLE)], check=False)
+            if applied.returncode:
+                return applied.returncode
             shown = os.path.relpath(BIN / "kubectl")
             print(TO_TRY.format(kubeconfig=kubeconfig, kubectl=shown), flush=True)
             return server.wait()
@@ -70,8 +72,15 @@ def run(folder: Path) -> int:
             server.send_signal(signal.SIGTERM)
 
 
+def end(_signal: int, _frame: object) -> None:
+    """Treat a termination or a closed terminal as Ctrl-C, so that no server is left behind."""
+    raise KeyboardInterrupt
+
+
 def main() -> int:
     """Run the demo in a folder that vanishes with it."""
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGHUP, end)
     with tempfile.TemporaryDirectory(prefix="isthmus-demo-") as folder:
         return run(Path(folder))
 
