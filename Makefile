@@ -11,7 +11,7 @@ LOCKS := requirements/bootstrap.txt requirements/runtime.txt requirements/dev.tx
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: help setup demo test check static bench format golden lock clean
+.PHONY: help setup demo test check static bench format golden proto lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ format: $(READY) ## rewrite the sources as the formatter and the safe lint fixes
 
 golden: $(READY) ## rewrite the golden files; review the diff
 	GOLDEN_REWRITE=1 $(PYTEST) tests/golden
+
+proto: $(READY) ## generate the code of the .proto files again
+	$(BIN)/python scripts/proto.py
 
 lock: $(READY) ## compile requirements/*.txt again from pyproject.toml and requirements/*.in
 	$(COMPILE) requirements/bootstrap.in --output-file requirements/bootstrap.txt
