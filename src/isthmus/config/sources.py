@@ -15,6 +15,7 @@ Layers = Mapping[str, "tuple[Given, ...]"]
 
 FILE_LIMIT = 1 << 20  # bytes
 TEXT_LIMIT = 4096  # characters of one value
+KEY_SHOWN = 64  # characters of a key in an error
 ITEMS_LIMIT = 1024  # members of one list
 
 
@@ -66,7 +67,7 @@ def _from_file(
     known = {setting.key: setting for setting in SETTINGS}
     found: dict[Setting, Given] = {}
     for key, value in document.items():
-        place = f"{file_name}: {key}"
+        place = f"{file_name}: {_shown(key)}"
         setting = known.get(key)
         if setting is None:
             faults.append(Cause(place, "is no setting", "FieldValueNotSupported"))
@@ -76,6 +77,12 @@ def _from_file(
         except ValueError as error:
             faults.append(Cause(place, str(error), "FieldValueTypeInvalid"))
     return found
+
+
+def _shown(key: str) -> str:
+    """A key as an error may print it: TOML's quoted keys may hold anything."""
+    shown = key if key.isprintable() else repr(key)
+    return shown if len(shown) <= KEY_SHOWN else f"{shown[:KEY_SHOWN]}..."
 
 
 def _parse(file: bytes | None, name: str, faults: list[Cause]) -> dict[str, object]:
@@ -90,7 +97,7 @@ def _parse(file: bytes | None, name: str, faults: list[Cause]) -> dict[str, obje
         faults.append(Cause(name, f"is not UTF-8 (byte {error.start})"))
     except RecursionError:
         faults.append(Cause(name, "is nested too deeply"))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError is one; numbers of 5,000 digits are another
         faults.append(Cause(name, f"is not TOML: {error}"))
     return {}
 

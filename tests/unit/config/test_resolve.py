@@ -201,6 +201,8 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
 @pytest.mark.parametrize(
     ("file", "fault"),
     [
+        ('"a\\nb" = 1', r"east.toml: 'a\nb': is no setting"),
+        ("k" * 100 + " = 1", f"east.toml: {'k' * 64}...: is no setting"),
         ("cluster = ", "east.toml: is not TOML: Invalid value (at end of document)"),
         ("x" * (1 << 20 | 1), "east.toml: is larger than 1048576 bytes"),
         ("a = " + "[" * 5000, "east.toml: is nested too deeply"),
