@@ -1,0 +1,1 @@
+"""linkerd2-proxy-api: destination, inbound, outbound, identity, tap."""
