@@ -1,0 +1,107 @@
+"""The API's certificate and the admin's, from the cluster's CA, renewed while the server runs."""
+
+from __future__ import annotations
+
+import hmac
+import ssl
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+
+from isthmus import ca
+from isthmus.aio import Clock, Log
+from isthmus.ca.kubeconfig import ADMIN, MASTERS
+from isthmus.config import Network, ServerConfig
+from isthmus.errors import UserFault
+
+PERIOD = timedelta(days=1).total_seconds()
+"""Seconds between two looks at the certificates' ages."""
+RENEW_BELOW = 1 / 3
+"""Share of the lifetime that is left when a certificate is replaced."""
+
+
+class Certificates:
+    """Holds the server's TLS context. Renewal changes it in place: new handshakes see it."""
+
+    def __init__(
+        self, authority: ca.Authority, names: Iterable[str], home: Path, clock: Clock
+    ) -> None:
+        self.authority = authority
+        self._names = tuple(names)
+        self._home = home
+        self._clock = clock
+        self._server = self._issue()
+        self.context = self._make_context()
+
+    def admin(self) -> ca.Leaf:
+        """A fresh client certificate that may everything (group system:masters)."""
+        return self.authority.issue_client(ADMIN, [MASTERS], now=self._clock.utc())
+
+    def secret(self, purpose: str) -> bytes:
+        """A secret of this cluster, the same after a restart, another for each purpose."""
+        return hmac.digest(self.authority.key_pem, purpose.encode(), "sha256")
+
+    async def run(self, renewed: Callable[[], None], log: Log) -> None:
+        """Renew until cancelled; `renewed` rewrites what holds certificates of ours."""
+        while True:
+            await self._clock.sleep(PERIOD)
+            if self._old():
+                self._server = self._issue()
+                self.context.load_cert_chain(self._path)
+                renewed()
+                log.info("certificates renewed", until=self._server.not_after.isoformat())
+
+    @property
+    def _path(self) -> Path:
+        return self._home / "server.pem"
+
+    def _old(self) -> bool:
+        left = self._server.not_after - self._clock.utc()
+        return left < ca.authority.LEAF_LIFETIME * RENEW_BELOW
+
+    def _issue(self) -> ca.Leaf:
+        """A new leaf, also in a file: OpenSSL loads keys from files alone."""
+        leaf = self.authority.issue_server(self._names, now=self._clock.utc())
+        ca.write_atomic(self._path, leaf.certificate + leaf.key)
+        return leaf
+
+    def _make_context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self._path)
+        context.load_verify_locations(cadata=self.authority.bundle.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL  # a token will do, too
+        context.set_alpn_protocols(["http/1.1"])  # kubectl takes h2 if it is offered
+        return context
+
+
+def server_names(config: ServerConfig) -> tuple[str, ...]:
+    """What the API's certificate must answer to: addresses, and Kubernetes' names for its API."""
+    service = "kubernetes.default.svc"
+    at = config.listener("kube")
+    return (
+        *((at.host,) if at else ()), "127.0.0.1", "::1", "localhost",
+        "kubernetes", "kubernetes.default", service, f"{service}.{config.cluster_domain}",
+        first_address(config.service_cidr),
+    )  # fmt: skip
+
+
+def first_address(cidr: Network) -> str:
+    """The ClusterIP of the API's own Service: the first of the range (Kubernetes)."""
+    return str(cidr.network_address + 1)
+
+
+def issuer(config: ServerConfig) -> str:
+    """Who signs ServiceAccount tokens: the API's name inside the cluster (Kubernetes' default)."""
+    return f"https://kubernetes.default.svc.{config.cluster_domain}"
+
+
+def load(config: ServerConfig, clock: Clock) -> tuple[Certificates, ca.Keyring]:
+    """The cluster's CA and keys from the data directory, made there the first time."""
+    home = config.data_dir / "ca"
+    try:
+        authority = ca.load_or_make(home, f"isthmus {config.cluster}", now=clock.utc())
+        keyring = ca.load_keyring(home, issuer(config))
+        return Certificates(authority, server_names(config), home, clock), keyring
+    except OSError as fault:
+        raise UserFault(f"cannot keep certificates in {home}: {fault.strerror}") from fault
