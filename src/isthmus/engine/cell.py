@@ -97,6 +97,15 @@ def same(old: object, new: object) -> bool:
     return old is new or (old.__class__ is new.__class__ and bool(old == new))
 
 
+def same_fault(old: object, new: object) -> bool:
+    """Whether two exceptions tell the same; exceptions themselves compare by identity."""
+    return (
+        isinstance(old, Exception)
+        and isinstance(new, Exception)
+        and same((old.__class__, old.args), (new.__class__, new.args))
+    )
+
+
 def readers_of(node: Node) -> Iterable[Cell]:
     """The cells that read `node`, in the order in which they first did."""
     readers = node.readers

@@ -58,6 +58,7 @@ class Database(View):
         self._limit = idle
         self._idle: OrderedDict[Cell, None] = OrderedDict()
         self._committing = False
+        self.watches: dict[Watch, None] = {}
 
     # Writing.
 
@@ -151,7 +152,9 @@ class Database(View):
 
     def watch(self, wake: Callable[[], None]) -> Watch:
         """A new watch. `wake` is called, after a commit or an `add`, when there may be news."""
-        return Watch(self, wake)
+        made = Watch(self, wake)
+        self.watches[made] = None
+        return made
 
     def fork(self, changes: Iterable[Change]) -> Fork:
         """What would be, if `changes` were committed; nothing is written here."""

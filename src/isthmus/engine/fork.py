@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from isthmus.engine.buckets import Overlay
-from isthmus.engine.cell import CHECK, CLEAN, DIRTY, Cell, Input, Node, readers_of
+from isthmus.engine.cell import CHECK, CLEAN, DIRTY, Cell, Input, Node, readers_of, same, same_fault
 from isthmus.engine.commit import absorb, edits, gather
 from isthmus.engine.faults import StaleFork
 from isthmus.engine.source import Change, Declared, Source
@@ -19,6 +19,7 @@ from isthmus.engine.trace import Trace, trace
 from isthmus.engine.view import View
 
 if TYPE_CHECKING:
+    from isthmus.engine.database import Database
     from isthmus.engine.query import Query
 
 P = ParamSpec("P")
@@ -28,7 +29,7 @@ T = TypeVar("T")
 class Fork(View):
     """Made by `Database.fork`. Good until the parent commits; then reads raise StaleFork."""
 
-    def __init__(self, parent: View, changes: Iterable[Change]) -> None:
+    def __init__(self, parent: Database, changes: Iterable[Change]) -> None:
         super().__init__(parent.revision + 1)
         self._parent = parent
         self._base = parent.revision
@@ -68,10 +69,13 @@ class Fork(View):
         self._check()
         before = Fork(self._parent, ())
         found: dict[tuple[Any, ...], tuple[Any, Any]] = {}
-        for cell in [c for c in self._tainted if c.watches is not None]:
+        live = {cell: None for cell in self._tainted if cell.watches is not None}
+        for watch in self._parent.watches:  # what a cell that is not clean would read is not known
+            live.update((cell, None) for cell in watch.unsettled if cell.state != CLEAN)
+        for cell in live:
             address = cell.query.address(cell.key)
             old, new = before.outcome(*address), self.outcome(*address)
-            if old is not new:
+            if not (same(old, new) or same_fault(old, new)):
                 found[address] = (old, new)
         return found
 

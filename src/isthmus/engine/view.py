@@ -16,7 +16,19 @@ from collections.abc import Callable, Hashable
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from isthmus.engine.cell import BUSY, CHECK, CLEAN, DIRTY, Cell, Input, Node, link, same, unlink
+from isthmus.engine.cell import (
+    BUSY,
+    CHECK,
+    CLEAN,
+    DIRTY,
+    Cell,
+    Input,
+    Node,
+    link,
+    same,
+    same_fault,
+    unlink,
+)
 from isthmus.engine.faults import BadQuery, Cycle, InsideQuery, OutsideQuery
 from isthmus.engine.keys import check_key
 from isthmus.engine.source import Declared, Keeper, Source, Table, report
@@ -244,8 +256,7 @@ class View:
         return None
 
     def _fail(self, cell: Cell, error: Exception, reads: dict[Node, None]) -> None:
-        old = cell.error
-        if old is not None and old.__class__ is error.__class__ and old.args == error.args:
+        if same_fault(cell.error, error):
             return
         if not any(isinstance(read, Cell) and read.error is error for read in reads):
             self.failures += 1

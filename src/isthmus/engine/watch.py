@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, Self
 
 from isthmus.engine.cell import UNSET, Cell, same
@@ -115,6 +115,7 @@ class Watch:
     def close(self) -> None:
         """Drop everything; no wake comes any more. Closing twice is closing once."""
         self._open = False
+        self._database.watches.pop(self, None)
         for cell in list(self._cells):
             self._leave(cell)
         self._database.sweep()
@@ -135,7 +136,12 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # What the database calls.
+    # What the database and its forks call.
+
+    @property
+    def unsettled(self) -> Iterable[Cell]:
+        """The cells that `settle` has yet to look at."""
+        return self._unsettled
 
     def remember(self, cell: Cell) -> None:
         """`cell` is being marked: keep what its owner was told, before anybody refreshes it."""
