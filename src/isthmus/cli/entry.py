@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         # Click's answer to EPIPE: it wraps stdout against further noise and exits with 1.
         # `isthmus ... | head` is no failure of ours.
-        wrapped = type(sys.stdout).__name__ == "PacifyFlushWrapper"
+        wrapped = type(sys.stdout).__name__.endswith("PacifyFlushWrapper")
         return 0 if wrapped else _code(end.code)
     except IsthmusError as fault:
         return failure.refused(fault)

@@ -103,8 +103,8 @@ class Admin:
 
 def host_name(host: str) -> str:
     """The name in a Host header, without port, brackets and final dot."""
-    name, _, port = host.rpartition(":")
-    if not port.isdecimal() or (":" in name and not name.startswith("[")):
+    name, colon, port = host.rpartition(":")
+    if not colon or not port.isdecimal() or (":" in name and not name.startswith("[")):
         name = host
     return name.removeprefix("[").removesuffix("]").removesuffix(".").lower()
 

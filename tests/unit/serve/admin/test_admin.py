@@ -1,0 +1,133 @@
+"""The admin surface over a real socket: health, metrics, and names it does not answer to."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import ClientSession
+
+from isthmus.serve.admin import Admin, Reading, registry
+from isthmus.serve.admin.server import host_name, is_here
+
+pytestmark = pytest.mark.anyio
+
+
+class World:
+    def __init__(self) -> None:
+        self.reasons: dict[str, str] = {}
+        self.count = 7
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        readings = [
+            Reading("isthmus_things", "Things.", "gauge", lambda: self.count),
+            Reading("isthmus_done_total", "Deeds.", "counter", lambda: self.count),
+        ]
+        self.admin = Admin(
+            self.socket, lambda: self.reasons, registry(readings), names=["Admin.Example"]
+        )
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    world = World()
+    task = asyncio.get_running_loop().create_task(world.admin.run())
+    yield world
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[ClientSession]:
+    async with ClientSession() as session:
+        yield session
+
+
+async def test_live(world: World, client: ClientSession) -> None:
+    world.reasons["store"] = "down"
+    async with client.get(f"{world.url}/live") as answer:
+        assert answer.status == 200
+
+
+async def test_ready_says_why_not(world: World, client: ClientSession) -> None:
+    async with client.get(f"{world.url}/ready") as answer:
+        assert (answer.status, await answer.json()) == (200, {"ready": True, "reasons": {}})
+    world.reasons["store"] = "the disk is full"
+    async with client.get(f"{world.url}/ready") as answer:
+        assert answer.status == 503
+        assert await answer.json() == {"ready": False, "reasons": world.reasons}
+
+
+async def test_metrics_are_read_when_asked_for(world: World, client: ClientSession) -> None:
+    for count in (7, 8):
+        world.count = count
+        async with client.get(f"{world.url}/metrics") as answer:
+            assert answer.status == 200
+            text = await answer.text()
+            assert f"isthmus_things {count}.0" in text
+            assert f"isthmus_done_total {count}.0" in text
+            assert "process_resident_memory_bytes" in text
+
+
+async def test_openmetrics_when_asked(world: World, client: ClientSession) -> None:
+    accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
+    async with client.get(f"{world.url}/metrics", headers=accept) as answer:
+        assert answer.content_type == "application/openmetrics-text"
+        assert (await answer.text()).endswith("# EOF\n")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil", ""])
+@pytest.mark.parametrize("path", ["/ready", "/metrics", "/nothing"])
+async def test_a_rebound_name_is_refused(
+    world: World, client: ClientSession, host: str, path: str
+) -> None:
+    headers = {"Host": host, "Origin": "http://evil.example"}
+    async with client.get(f"{world.url}{path}", headers=headers) as answer:
+        assert answer.status == 403
+        assert "isthmus_things" not in await answer.text()
+        assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+@pytest.mark.parametrize("host", ["localhost:1", "LOCALHOST.", "[::1]:9990", "admin.example:9990"])
+async def test_own_names_are_served(world: World, client: ClientSession, host: str) -> None:
+    async with client.get(f"{world.url}/ready", headers={"Host": host}) as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("POST", "/ready", 405),
+        ("GET", "/../etc/passwd", 404),
+        ("HEAD", "/live", 200),
+    ],
+)
+async def test_nothing_else_is_here(
+    world: World, client: ClientSession, method: str, path: str, status: int
+) -> None:
+    async with client.request(method, f"{world.url}{path}") as answer:
+        assert answer.status == status
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "here"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("127.0.0.1:80", "127.0.0.1", True),
+        ("[::1]", "::1", True),
+        ("::1", "::1", True),
+        ("a.localhost:1", "a.localhost", True),
+        ("notlocalhost", "notlocalhost", False),
+        ("2130706433", "2130706433", False),
+        ("[evil]:1", "evil", False),
+        ("", "", False),
+    ],
+)
+def test_names(host: str, name: str, here: bool) -> None:
+    assert host_name(host) == name
+    assert is_here(name) is here
