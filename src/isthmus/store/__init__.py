@@ -32,6 +32,7 @@ from isthmus.store.contract import (
 )
 from isthmus.store.history import History
 from isthmus.store.memory import Memory
+from isthmus.store.objects import Objects
 
 __all__ = [
     "Batch",
@@ -41,6 +42,7 @@ __all__ = [
     "Event",
     "History",
     "Memory",
+    "Objects",
     "Op",
     "Page",
     "Put",

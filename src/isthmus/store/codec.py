@@ -32,11 +32,7 @@ def encode(document: Document) -> bytes:
 
     BadRequest if it holds what JSON cannot say (a lone surrogate).
     """
-    try:
-        fields = b",".join(_fields(document))
-    except (msgspec.MsgspecError, UnicodeEncodeError, TypeError) as fault:
-        raise BadRequest(f"the object cannot be written as JSON: {fault}") from None
-    return b"{" + fields + b"}"
+    return b"{" + b",".join(_fields(document)) + b"}"
 
 
 def _fields(document: Document) -> Iterator[bytes]:
@@ -45,9 +41,16 @@ def _fields(document: Document) -> Iterator[bytes]:
             value = document[name]
             if name == "metadata":
                 value = {each: value[each] for each in value if each not in NOT_STORED}
-            yield b'"%s":%s' % (name.encode(), _ENCODER.encode(value))
+            yield b'"%s":%s' % (name.encode(), _json(value))
     for name in sorted(document.keys() - FIRST):
-        yield _ENCODER.encode(name) + b":" + _ENCODER.encode(document[name])
+        yield _json(name) + b":" + _json(document[name])
+
+
+def _json(value: object) -> bytes:
+    try:
+        return _ENCODER.encode(value)
+    except (msgspec.MsgspecError, UnicodeEncodeError, TypeError, RecursionError) as fault:
+        raise BadRequest(f"the object cannot be written as JSON: {fault}") from None
 
 
 def with_revision(raw: bytes, revision: int) -> bytes:
@@ -66,3 +69,19 @@ def document(raw: bytes, revision: int) -> Document:
     if revision:
         held["metadata"]["resourceVersion"] = str(revision)
     return held
+
+
+def copy(document: Document) -> Document:
+    """A document of its own that may be changed; BadRequest as for `encode`."""
+    held: Document = _DECODER.decode(_json(document))
+    return held
+
+
+def wishes(document: Document, *, status: bool) -> bytes:
+    """Canonical bytes of what an object asks for: all but its type and metadata.
+
+    Equal bytes, equal wishes; `==` on documents does not say that (True == 1). `status`: the status
+    is a report here, not a wish.
+    """
+    reports = {*FIRST, "status"} if status else FIRST
+    return _json({name: document[name] for name in document.keys() - reports})

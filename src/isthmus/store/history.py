@@ -38,6 +38,11 @@ class Keeper:
         # (when, the newest revision then): about eleven marks over `seconds`.
         self._marks: deque[tuple[float, int]] = deque()
 
+    @property
+    def marks(self) -> int:
+        """How many moments are remembered."""
+        return len(self._marks)
+
     def floor(self, timeline: Timeline) -> int:
         """The floor to compact to; the present one if there is nothing worth forgetting."""
         self._mark(timeline.revision)

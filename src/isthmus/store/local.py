@@ -28,6 +28,16 @@ class Local(ABC):
     def revision(self) -> int:
         return self._timeline.revision
 
+    @property
+    def floor(self) -> int:
+        """The oldest revision that can still be read."""
+        return self._timeline.floor
+
+    @property
+    def superseded(self) -> int:
+        """Bytes that are kept for history alone, about."""
+        return self._timeline.superseded
+
     async def get(self, key: Key) -> Record | None:
         self._require_open()
         return self._timeline.live.get(key)
