@@ -1,0 +1,94 @@
+"""What writes objects back: namespaces, garbage, addresses, slices, deployments, stateful sets.
+
+What it is: one small shell (`reconcile`) that carries out plans, and a pure query per controller
+that makes them: the difference between what should be and what is. And the admissions that hold
+what must be true in the very transaction of a write. What it is not: it runs no pods, and remembers
+nothing between two looks.
+
+Its words:
+    plan       a tuple of steps; empty when all is well
+    step       an intended write as a value: Create, Update, Delete; or Wait, for a moment
+    duty       one key of one controller, attended whenever its plan has steps
+    claim      what an owner controls: adopted by selector, released when it no longer matches
+    moment     a second that a plan waits for; the timekeeper tells the tables when it has passed
+
+`build` makes the controllers of one cluster, `admissions` the rules for `store.Objects`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+from isthmus.aio import Clock, Log
+from isthmus.controllers import (
+    deployments,
+    endpoints,
+    garbage,
+    mirroring,
+    namespaces,
+    replicasets,
+    slices,
+    statefulsets,
+)
+from isthmus.controllers.addresses import ClusterAddresses
+from isthmus.controllers.execute import Executor, Kinds
+from isthmus.controllers.families import Network
+from isthmus.controllers.lives import NamespaceLives
+from isthmus.controllers.nodeports import NodePorts
+from isthmus.controllers.reconcile import Board, Controller, Means, Reconciler
+from isthmus.controllers.settings import SETTINGS, Settings
+from isthmus.controllers.time import Commit, Timekeeper
+from isthmus.engine import Put
+from isthmus.store import Store
+from isthmus.store.objects import Admission, Writer
+
+__all__ = ["CONTROLLERS", "Controller", "Reconciler", "Settings", "Wiring", "admissions", "build"]
+
+CONTROLLERS: tuple[Controller, ...] = (
+    Controller("default-namespaces", namespaces.default_keys, namespaces.defaults),
+    Controller("namespaces", namespaces.keys, namespaces.plan),
+    Controller("garbage", garbage.keys, garbage.plan),
+    Controller("deployments", deployments.keys, deployments.plan),
+    Controller("replicasets", replicasets.keys, replicasets.plan),
+    Controller("statefulsets", statefulsets.keys, statefulsets.plan),
+    Controller("endpointslices", slices.keys, slices.plan),
+    Controller("endpoints", endpoints.keys, endpoints.plan),
+    Controller("endpointslice-mirroring", mirroring.keys, mirroring.plan),
+)
+"""Every controller of a cluster whose objects live in our own store."""
+
+
+def admissions(store: Store, service_networks: Sequence[Network]) -> tuple[Admission, ...]:
+    """The admissions of this room, in order. `service_networks`: --service-cidr, one per family."""
+    return (NamespaceLives(store), ClusterAddresses(store, service_networks), NodePorts(store))
+
+
+class Wiring(NamedTuple):
+    """What the controllers are connected to.
+
+    `commit` is the database's: settings and the clock are rows that no store holds. `kinds` finds
+    the kind of a store key's resource part (`Registry.by_key_resource`).
+    """
+
+    board: Board
+    commit: Commit
+    objects: Writer
+    kinds: Kinds
+    clock: Clock
+    random: Random
+    log: Log
+
+
+def build(cluster: str, settings: Settings, wiring: Wiring) -> Reconciler:
+    """All controllers of one cluster; `await run()` them."""
+    wiring.commit([Put(SETTINGS, cluster, settings)])
+    return Reconciler(
+        CONTROLLERS,
+        cluster,
+        wiring.board,
+        Executor(wiring.objects, wiring.kinds, wiring.clock),
+        Timekeeper(wiring.commit, wiring.clock),
+        Means(wiring.clock, wiring.random, wiring.log),
+    )

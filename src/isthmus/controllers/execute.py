@@ -1,0 +1,65 @@
+"""Steps become writes through Objects, with the uid as precondition: a plan never hits another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from isthmus.aio import Clock
+from isthmus.controllers.merge import merged
+from isthmus.controllers.steps import Create, Delete, Update, Write, describe
+from isthmus.errors import NotFound
+from isthmus.model.kind import Document, Kind
+from isthmus.model.times import format_time
+from isthmus.store.objects import Preconditions, Writer
+
+Kinds = Callable[[str], Kind | None]
+"""The kind of a store key's resource part, also of kinds that users defined."""
+
+
+class Executor:
+    """Carries out single steps."""
+
+    def __init__(self, objects: Writer, kinds: Kinds, clock: Clock) -> None:
+        self._objects = objects
+        self._kinds = kinds
+        self._clock = clock
+
+    async def execute(self, step: Write) -> int:
+        """Write; return the store revision that holds it.
+
+        Raises:
+            UserFault: somebody was faster (AlreadyExists, NotFound, Conflict), or a rule refuses.
+        """
+        kind = self._kinds(step.resource)
+        if kind is None:
+            raise NotFound(f"{describe(step)}: no kind is called {step.resource}")
+        match step:
+            case Create():
+                document: Document = msgspec.json.decode(step.document)
+                return (await self._objects.create(kind, document)).revision
+            case Update():
+                return await self._update(kind, step)
+            case Delete():
+                done = await self._objects.delete(
+                    kind,
+                    step.namespace,
+                    step.name,
+                    preconditions=Preconditions(uid=step.uid),
+                    propagation=step.propagation.value,
+                )
+                return done.revision
+
+    async def _update(self, kind: Kind, step: Update) -> int:
+        patch = msgspec.json.decode(step.merge)
+        now = format_time(self._clock.utc())
+        done = await self._objects.update(
+            kind,
+            step.namespace,
+            step.name,
+            lambda document: merged(document, patch, now),
+            subresource=step.subresource,
+            preconditions=Preconditions(uid=step.uid),
+        )
+        return done.revision

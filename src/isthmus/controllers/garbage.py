@@ -1,0 +1,106 @@
+"""Garbage collection: what depends on nothing that lives is deleted (Kubernetes: ownerReferences).
+
+Owners are followed by uid through the census of all kinds. The census absorbs the store in order,
+so an owner that is missing here is missing: no look-up by name, no second chance needed.
+"""
+
+from __future__ import annotations
+
+from isthmus.controllers.merge import REMOVE
+from isthmus.controllers.steps import Delete, Plan, Propagation, Step, Update, canonical
+from isthmus.engine import View, query
+from isthmus.mesh.census import (
+    BY_OWNER,
+    BY_UID,
+    CENSUS,
+    COLLECTED,
+    FOREGROUND,
+    ORPHAN,
+    CensusKey,
+    Place,
+)
+from isthmus.mesh.rows import Facts
+
+
+@query
+def keys(db: View, where: Place) -> tuple[CensusKey, ...]:
+    """Every object of a namespace that has owners, or that waits for its dependents."""
+    return COLLECTED.get(db, where)
+
+
+@query
+def plan(db: View, key: CensusKey) -> Plan:
+    """Delete an object whose owners are gone; work off the finalizers of one that is going."""
+    row = CENSUS.get(db, key)
+    if row is None:
+        return ()
+    steps: list[Step] = []
+    if row.metadata.deletion_timestamp:
+        if ORPHAN in row.metadata.finalizers:
+            return _set_free(db, key, row)
+        if FOREGROUND in row.metadata.finalizers:
+            steps += _empty(db, key, row)
+        return tuple(steps)
+    return _collect(db, key, row)
+
+
+def _collect(db: View, key: CensusKey, row: Facts) -> Plan:
+    uids = [owner.uid for owner in row.metadata.owner_references]
+    states = {uid: _state(db, key, uid) for uid in uids}
+    if not uids or any(state == "solid" for state in states.values()):
+        return _strip(key, row, [uid for uid, state in states.items() if state != "solid"])
+    waits = any(state == "waiting" for state in states.values())
+    propagation = Propagation.BACKGROUND
+    if ORPHAN in row.metadata.finalizers:
+        propagation = Propagation.ORPHAN
+    elif waits and BY_OWNER.get(db, row.metadata.uid):
+        propagation = Propagation.FOREGROUND  # its own dependents go before it
+    return (Delete(key.resource, key.namespace, key.name, row.metadata.uid, propagation),)
+
+
+def _state(db: View, key: CensusKey, uid: str) -> str:
+    """`solid`: keeps its dependents; `gone`; `waiting`: will go once its dependents are gone."""
+    for found in BY_UID.get(db, uid):
+        # An owner is in the dependent's namespace or in none; elsewhere it does not count.
+        if found.cluster != key.cluster or found.namespace not in ("", key.namespace):
+            continue
+        owner = CENSUS.get(db, found)
+        if owner is None:
+            continue
+        going = owner.metadata.deletion_timestamp and FOREGROUND in owner.metadata.finalizers
+        return "waiting" if going else "solid"
+    return "gone"
+
+
+def _strip(key: CensusKey, row: Facts, uids: list[str]) -> Plan:
+    """Take out references that no longer hold anything."""
+    if not uids:
+        return ()
+    references = [{"uid": uid, "$patch": "delete"} for uid in uids]
+    merge = canonical({"metadata": {"ownerReferences": references}})
+    return (Update(key.resource, key.namespace, key.name, row.metadata.uid, merge),)
+
+
+def _set_free(db: View, key: CensusKey, row: Facts) -> Plan:
+    """Orphan: dependents lose the reference first, then the finalizer goes."""
+    steps: list[Step] = []
+    for dependent in BY_OWNER.get(db, row.metadata.uid):
+        found = CENSUS.get(db, dependent)
+        if found is not None:
+            steps += _strip(dependent, found, [row.metadata.uid])
+    return tuple(steps) or _release(key, row, ORPHAN)
+
+
+def _empty(db: View, key: CensusKey, row: Facts) -> Plan:
+    """Foreground: wait for the dependents that block; they collect themselves meanwhile."""
+    for dependent in BY_OWNER.get(db, row.metadata.uid):
+        found = CENSUS.get(db, dependent)
+        owners = found.metadata.owner_references if found is not None else ()
+        if any(owner.uid == row.metadata.uid and owner.block_owner_deletion for owner in owners):
+            return ()
+    return _release(key, row, FOREGROUND)
+
+
+def _release(key: CensusKey, row: Facts, finalizer: str) -> Plan:
+    merge = canonical({"metadata": {f"{REMOVE}finalizers": [finalizer]}})
+    return (Update(key.resource, key.namespace, key.name, row.metadata.uid, merge),)

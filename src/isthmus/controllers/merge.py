@@ -1,0 +1,78 @@
+"""The merge that updates do: RFC 7396, but lists that several writers share merge item by item.
+
+As in Kubernetes' strategic merge patch: `conditions` merge by type, `ownerReferences` by uid, and
+`$deleteFromPrimitiveList/finalizers` takes single finalizers out. So what others wrote in the same
+list at the same moment stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from isthmus.controllers.steps import JSON
+from isthmus.errors import Conflict
+from isthmus.model.kind import Document
+
+TOUCH = "touch"
+"""As `lastUpdateTime` of a planned condition: the moment of writing. Without it, the time stays."""
+
+REMOVE = "$deleteFromPrimitiveList/"
+
+
+def merged(document: Document, patch: Mapping[str, JSON], now: str) -> Document:
+    """The document after the merge; `now` (RFC 3339) dates conditions that move.
+
+    Raises:
+        Conflict: a controller reference is added where another controller already owns.
+    """
+    result = dict(document)
+    for name, value in patch.items():
+        if name.startswith(REMOVE):
+            listed = name.removeprefix(REMOVE)
+            result[listed] = [item for item in result.get(listed) or [] if item not in value]
+        elif value is None:
+            result.pop(name, None)
+        elif name == "conditions" and isinstance(value, list):
+            result[name] = _conditions(result.get(name) or [], value, now)
+        elif name == "ownerReferences" and isinstance(value, list):
+            result[name] = _owners(result.get(name) or [], value)
+        elif isinstance(value, dict):
+            inner = result.get(name)
+            result[name] = merged(inner if isinstance(inner, dict) else {}, value, now)
+        else:
+            result[name] = value
+    return result
+
+
+def _conditions(present: Sequence[Document], wanted: Sequence[Document], now: str) -> list[JSON]:
+    held = {condition.get("type"): condition for condition in present}
+    for condition in wanted:
+        held[condition["type"]] = _dated(held.get(condition["type"]) or {}, condition, now)
+    return list(held.values())
+
+
+def _dated(old: Document, new: Document, now: str) -> Document:
+    """Times say when the status changed, and when the condition was last touched."""
+    result = dict(new)
+    same = old.get("status") == new.get("status")
+    result["lastTransitionTime"] = (same and old.get("lastTransitionTime")) or now
+    if new.get("lastUpdateTime") == TOUCH:
+        result["lastUpdateTime"] = now
+    elif old.get("lastUpdateTime"):
+        result["lastUpdateTime"] = old["lastUpdateTime"]
+    return result
+
+
+def _owners(present: Sequence[Document], wanted: Sequence[Document]) -> list[JSON]:
+    held = {owner.get("uid"): owner for owner in present}
+    for owner in wanted:
+        if owner.get("$patch") == "delete":
+            held.pop(owner["uid"], None)
+            continue
+        manager = next((other for other in held.values() if other.get("controller")), None)
+        if owner.get("controller") and manager and manager.get("uid") != owner["uid"]:
+            raise Conflict(
+                f"{manager.get('kind')} {manager.get('name')} controls the object already"
+            )
+        held[owner["uid"]] = owner
+    return list(held.values())

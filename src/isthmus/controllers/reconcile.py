@@ -1,0 +1,302 @@
+"""The one shape of every controller: look at the plan, carry it out, look again.
+
+    keys(db, place) -> what to attend        plan(db, key) -> the difference, as steps
+
+A plan is a query, so it is made again exactly when something that it read has changed. Nothing is
+remembered between looks: a crash at any moment, a second replica doing the same, or a write by
+somebody else only makes the next plan another one. A key that fails is tried again after a pause
+that grows, alone; its neighbours do not notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from isthmus.aio import Alarm, Backoff, Clock, Log
+from isthmus.aio.supervise import describe as describe_error
+from isthmus.aio.supervise import foreseen
+from isthmus.board import Subscription
+from isthmus.controllers.execute import Executor
+from isthmus.controllers.steps import Plan, Wait, Write, describe, writes
+from isthmus.controllers.time import Timekeeper
+from isthmus.engine import Query, View, query
+from isthmus.errors import AlreadyExists, Conflict, IsthmusError, NotFound
+from isthmus.mesh.census import Place
+from isthmus.mesh.tables import NAMESPACES
+
+WORKERS = 8
+"""Keys attended at the same time."""
+AT_ONCE = 16
+"""Steps of one plan carried out at the same time: they share the store's group commits."""
+PAUSES = Backoff(first=0.1, most=30.0)
+
+
+T = TypeVar("T")
+
+
+class Controller(NamedTuple):
+    """One controller: its name in logs, the query that lists its keys, the query that plans."""
+
+    name: str
+    keys: Query[[Place], Sequence[Any]]
+    plan: Query[[Any], Plan]
+
+
+class Means(NamedTuple):
+    """What any long-running part is given."""
+
+    clock: Clock
+    random: Random
+    log: Log
+
+
+class Duty(NamedTuple):
+    """One key of one controller."""
+
+    controller: Controller
+    key: Any
+
+
+class Board(Protocol):
+    """What the shell needs of `board.Board`."""
+
+    async def at(self, revision: int) -> None: ...
+    def read(self, query: Callable[..., T], *key: object) -> T: ...
+    def subscribe(self) -> Subscription: ...
+
+
+@query
+def places(db: View, cluster: str) -> tuple[Place, ...]:
+    """Every namespace of a cluster, and the place of what is in none."""
+    top = Place(cluster, "")
+    return (top, *(Place(cluster, key.name) for key in NAMESPACES.names(db, top)))
+
+
+class Waiting:
+    """Which tasks are to be attended: first come, first served, each by one worker at a time."""
+
+    def __init__(self) -> None:
+        self._ready: dict[Duty, None] = {}
+        self._busy: set[Duty] = set()
+        self._again: set[Duty] = set()
+        self._some = asyncio.Event()
+
+    def add(self, duty: Duty) -> None:
+        """Attend the duty soon; if it is being attended now, once more after that."""
+        if duty in self._busy:
+            self._again.add(duty)
+        else:
+            self._ready[duty] = None
+            self._some.set()
+
+    def discard(self, duty: Duty) -> None:
+        """Not any more."""
+        self._ready.pop(duty, None)
+        self._again.discard(duty)
+
+    async def take(self) -> Duty:
+        """The next duty, held until `done`."""
+        while not self._ready:
+            self._some.clear()
+            await self._some.wait()
+        duty = next(iter(self._ready))
+        del self._ready[duty]
+        self._busy.add(duty)
+        return duty
+
+    def done(self, duty: Duty) -> None:
+        """The worker let go of the duty."""
+        self._busy.discard(duty)
+        if duty in self._again:
+            self._again.discard(duty)
+            self.add(duty)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing to attend, nobody at it."""
+        return not self._ready and not self._busy
+
+
+class Reconciler:
+    """Runs controllers for one cluster."""
+
+    def __init__(
+        self,
+        controllers: Sequence[Controller],
+        cluster: str,
+        board: Board,
+        executor: Executor,
+        timekeeper: Timekeeper,
+        means: Means,
+    ) -> None:
+        self._controllers = controllers
+        self._cluster = cluster
+        self._board = board
+        self._executor = executor
+        self._timekeeper = timekeeper
+        self._clock, self._random, self._log = means
+        self._waiting = Waiting()
+        self._plans: dict[Duty, Plan] = {}
+        self._listed: dict[tuple[Controller, Place], tuple[Any, ...]] = {}
+        self._failures: dict[Duty, int] = {}
+        self._pauses: dict[Duty, Alarm] = {}
+
+    async def run(self) -> None:
+        """Attend until cancelled. Begins when the board has absorbed the store once."""
+        await self._board.at(0)
+        self._timekeeper.start()
+        try:
+            async with self._board.subscribe() as watched, asyncio.TaskGroup() as group:
+                group.create_task(self._follow(watched))
+                for _ in range(WORKERS):
+                    group.create_task(self._work())
+        finally:
+            self._forget_all()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing to attend now; something may still wait for its pause or for a moment."""
+        return self._waiting.idle and not self._pauses
+
+    def _forget_all(self) -> None:
+        self._timekeeper.stop()
+        for alarm in self._pauses.values():
+            alarm.cancel()
+        for held in (self._pauses, self._failures, self._plans, self._listed):
+            held.clear()
+        self._waiting = Waiting()
+
+    # ------------------------------------------------------------- watching
+
+    async def _follow(self, watched: Subscription) -> None:
+        watched.add(places, self._cluster)
+        seen: tuple[Place, ...] = ()
+        plans = {controller.plan: controller for controller in self._controllers}
+        lists = {controller.keys: controller for controller in self._controllers}
+        while True:
+            for (cell, *key), value in (await watched.next()).items():
+                if cell is places:
+                    self._relist(watched, seen, value)
+                    seen = value
+                elif cell in lists:
+                    self._list(watched, lists[cell], key[0], value)
+                else:
+                    self._notice(Duty(plans[cell], key[0]), value)
+
+    def _relist(self, watched: Subscription, before: Sequence[Place], now: Sequence[Place]) -> None:
+        gone, new = set(before).difference(now), set(now).difference(before)
+        for controller in self._controllers:
+            for place in gone:
+                watched.drop(controller.keys, place)
+                self._list(watched, controller, place, ())
+            for place in sorted(new):
+                watched.add(controller.keys, place)
+
+    def _list(
+        self, watched: Subscription, controller: Controller, place: Place, keys: Sequence[Any]
+    ) -> None:
+        before = self._listed.pop((controller, place), ())
+        if keys:
+            self._listed[controller, place] = tuple(keys)
+        gone, new = set(before).difference(keys), set(keys).difference(before)
+        for key in gone:
+            watched.drop(controller.plan, key)
+            self._drop(Duty(controller, key))
+        for key in sorted(new):
+            watched.add(controller.plan, key)
+
+    def _drop(self, duty: Duty) -> None:
+        self._plans.pop(duty, None)
+        self._failures.pop(duty, None)
+        self._waiting.discard(duty)
+        if alarm := self._pauses.pop(duty, None):
+            alarm.cancel()
+
+    def _notice(self, duty: Duty, plan: Plan) -> None:
+        self._plans[duty] = plan
+        for step in plan:
+            if isinstance(step, Wait):
+                self._timekeeper.expect(step.until)
+        if writes(plan):
+            self._waiting.add(duty)
+
+    # -------------------------------------------------------------- working
+
+    async def _work(self) -> None:
+        while True:
+            duty = await self._waiting.take()
+            try:
+                await self._attend(duty)
+            finally:
+                self._waiting.done(duty)
+
+    async def _attend(self, duty: Duty) -> None:
+        """Carry out the newest plan; if the same plan is still there afterwards, it has failed."""
+        steps = self._look(duty)
+        faults, revision = await self._carry_out(steps)
+        try:
+            await self._board.at(revision)
+        except IsthmusError as fault:
+            faults.append(fault)
+        left = self._look(duty)
+        if faults or (left and left == steps):
+            self._fail(duty, steps, faults)
+            return
+        self._failures.pop(duty, None)
+        if left:
+            self._waiting.add(duty)
+
+    def _look(self, duty: Duty) -> tuple[Write, ...]:
+        """What the tables say now, be it newer than what the subscription told."""
+        if duty not in self._plans:
+            return ()
+        try:
+            return writes(self._board.read(duty.controller.plan, duty.key))
+        except Exception:  # noqa: BLE001  # the engine has logged the bug; the last plan stands
+            return ()
+
+    async def _carry_out(self, steps: Sequence[Write]) -> tuple[list[Exception], int]:
+        faults: list[Exception] = []
+        revision = 0
+        for at in range(0, len(steps), AT_ONCE):
+            async with asyncio.TaskGroup() as group:
+                tries = [group.create_task(self._try(step)) for step in steps[at : at + AT_ONCE]]
+            for done in tries:
+                outcome = done.result()
+                if isinstance(outcome, int):
+                    revision = max(revision, outcome)
+                else:
+                    faults.append(outcome)
+        return faults, revision
+
+    async def _try(self, step: Write) -> int | Exception:
+        try:
+            return await self._executor.execute(step)
+        except (AlreadyExists, NotFound, Conflict) as fault:
+            return fault  # somebody was faster: look again
+        except Exception as fault:  # noqa: BLE001  # one bad step never stops the others
+            trace = None if foreseen(fault) else fault
+            why = describe_error(fault)
+            self._log.warning("step refused", step=describe(step), error=why, exc_info=trace)
+            return fault
+
+    def _fail(self, duty: Duty, steps: Sequence[Write], faults: Sequence[Exception]) -> None:
+        """Look again after a pause, unless the key is gone meanwhile."""
+        if duty not in self._plans:
+            return
+        if not faults:
+            undone = [describe(step) for step in steps[:3]]
+            self._log.warning("plan without end", controller=duty.controller.name, steps=undone)
+        failures = self._failures[duty] = self._failures.get(duty, 0) + 1
+        if alarm := self._pauses.pop(duty, None):
+            alarm.cancel()
+        pause = PAUSES.pause(failures, self._random)
+        self._pauses[duty] = self._clock.call_later(pause, lambda: self._retry(duty))
+
+    def _retry(self, duty: Duty) -> None:
+        self._pauses.pop(duty, None)
+        if writes(self._plans.get(duty, ())):
+            self._waiting.add(duty)
