@@ -60,10 +60,14 @@ def test_it_says_ready_and_leaves_files_for_its_owner_alone(tmp_path: Path) -> N
         process.close()
 
 
-def test_metrics_tell_of_store_board_and_engine(tmp_path: Path) -> None:
+def test_metrics_tell_of_requests_store_board_and_engine(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, *MEMORY) as server:
-        status, text = server.admin("/metrics")
+        server.request("GET", "/api/v1/namespaces/none")
+        with watch(server):
+            status, text = server.admin("/metrics")
     assert status == 200
+    assert 'isthmus_api_requests_total{code="404",verb="get"} 1.0' in text
+    assert "isthmus_api_watches 1.0" in text
     for name in ("isthmus_store_revision", "isthmus_engine_evaluations_total", "process_open_fds"):
         assert f"\n{name} " in text
 

@@ -6,6 +6,7 @@ is not: it decides nothing about meshes or objects, and only `lab` and `cli` imp
     server      serve(): the order in which things start and stop.
     parts       what a server is made of, built from a ServerConfig.
     listeners   sockets, bound before anything else can fail.
+    figures     what /metrics tells.
     stores      the store that --store names.
     announce    endpoints.json, kubeconfig and the ConfigMap by which others find us.
     certificates  the server's own certificate and the admin's, renewed in time.

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from isthmus.aio import Clock, Log, deadline, supervise
-from isthmus.app import announce, certificates, listeners, stores
+from isthmus.app import announce, certificates, figures, listeners, stores
 from isthmus.board import Board, Intake, Intakes
 from isthmus.ca import Keyring
 from isthmus.config import ServerConfig
@@ -22,7 +22,7 @@ from isthmus.errors import DeadlineExceeded
 from isthmus.mesh.census import CENSUS, facts
 from isthmus.mesh.tables import SOURCES
 from isthmus.model.registry import BUILT_IN
-from isthmus.serve.admin import Admin, Reading, registry
+from isthmus.serve.admin import Admin, registry
 from isthmus.serve.kube.api import Dispatcher
 from isthmus.serve.kube.auth import AccountTokens, MastersOnly
 from isthmus.serve.kube.server import KubeApi
@@ -82,6 +82,7 @@ class Parts:
         self._objects = Objects(self._store, clock=self._clock, random=self._random)
         self._database = Database()
         self._board = self._make_board(self._store)
+        self._readings = figures.of_state(self._database, self._board, self._store)
         self.runs.append(("board", self._board.run))
         self._certificates, keyring = certificates.load(self._config, self._clock)
         self.runs.append(("certificates", self._renew))
@@ -114,6 +115,7 @@ class Parts:
         listening = self._bind("kube")
         if listening is None:
             return
+        requests = figures.Requests()
         dispatcher = Dispatcher(
             store=self._store,
             objects=self._objects,
@@ -124,8 +126,11 @@ class Parts:
             issuer=keyring,
             secret=self._certificates.secret("continue tokens"),
             ready=lambda: not self.reasons(),
+            observe=requests.observe,
         )
+        self._readings += figures.of_requests(requests)
         api = KubeApi(dispatcher, clock=self._clock, log=self._log)
+        self._readings.append(figures.of_watches(api))
         await api.start(listening, self._certificates.context)
         self.runs.append(("kube", api.run))
 
@@ -134,7 +139,7 @@ class Parts:
         if listening is None:
             return
         names = [listener.at.host for listener in self._config.listeners]
-        admin = Admin(listening, self.reasons, registry(self._readings()), names=names)
+        admin = Admin(listening, self.reasons, registry(self._readings), names=names)
         self.runs.append(("admin", admin.run))
 
     def _bind(self, name: str) -> socket.socket | None:
@@ -145,25 +150,6 @@ class Parts:
         listening = self._open.enter_context(listeners.bind(name, at))
         self._endpoints[name] = listeners.bound(listening)
         return listening
-
-    def _readings(self) -> list[Reading]:
-        database, board, store = self._database, self._board, self._store
-        return [
-            Reading("isthmus_store_revision", "Newest durable revision of the store.", "gauge",
-                    lambda: store.revision),
-            Reading("isthmus_board_revision", "Store revision that the tables hold.", "gauge",
-                    lambda: board.health.revision),
-            Reading("isthmus_unreadable_objects", "Objects that are left out.", "gauge",
-                    lambda: board.health.unreadable),
-            Reading("isthmus_engine_revision", "Revisions of the database.", "gauge",
-                    lambda: database.stats.revision),
-            Reading("isthmus_engine_cells", "Memoised values.", "gauge",
-                    lambda: database.stats.cells),
-            Reading("isthmus_engine_evaluations_total", "Evaluations of queries.", "counter",
-                    lambda: database.stats.evaluations),
-            Reading("isthmus_engine_failures_total", "Queries that failed: bugs.", "counter",
-                    lambda: database.stats.failures),
-        ]  # fmt: skip
 
     async def _renew(self) -> None:
         await self._certificates.run(self._rewrite, self._log)

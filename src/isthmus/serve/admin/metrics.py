@@ -6,7 +6,7 @@ runs on the path of a request or message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from prometheus_client import (
@@ -18,14 +18,22 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+Labelled = Mapping[tuple[str, ...], float]
+"""Figures by the values of their labels."""
+
 
 class Reading(NamedTuple):
-    """One figure. A counter's name ends in `_total`."""
+    """One figure, or with `labels` one per combination of their values.
+
+    A counter's name ends in `_total`. Label values come from a small set: each combination costs
+    memory here and at whoever collects.
+    """
 
     name: str
     help: str
     kind: Literal["counter", "gauge"]
-    read: Callable[[], float]
+    read: Callable[[], float | Labelled]
+    labels: tuple[str, ...] = ()
 
 
 class _Readings(Collector):
@@ -33,9 +41,13 @@ class _Readings(Collector):
         self._readings = readings
 
     def collect(self) -> Iterator[Metric]:
-        for name, text, kind, read in self._readings:
-            family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
-            yield family(name, text, value=read())
+        for name, text, kind, read, labels in self._readings:
+            make = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+            family = make(name, text, labels=labels)
+            value = read()
+            for values, figure in value.items() if isinstance(value, Mapping) else [((), value)]:
+                family.add_metric(values, figure)
+            yield family
 
     def describe(self) -> Iterable[Metric]:
         return ()

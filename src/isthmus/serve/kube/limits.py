@@ -70,6 +70,11 @@ class Shares:
                 del self._held[key]
 
     @property
+    def watches(self) -> int:
+        """How many watches are open."""
+        return sum(held for (_, watching), held in self._held.items() if watching)
+
+    @property
     def clients(self) -> int:
         """How many clients hold anything."""
         return len({client for client, _ in self._held})

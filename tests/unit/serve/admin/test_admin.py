@@ -24,6 +24,13 @@ class World:
         readings = [
             Reading("isthmus_things", "Things.", "gauge", lambda: self.count),
             Reading("isthmus_done_total", "Deeds.", "counter", lambda: self.count),
+            Reading(
+                "isthmus_asked_total",
+                "Questions.",
+                "counter",
+                lambda: {("get", "200"): 3, ("list", "404"): 4},
+                ("verb", "code"),
+            ),
         ]
         self.admin = Admin(
             self.socket, lambda: self.reasons, registry(readings), names=["Admin.Example"]
@@ -68,6 +75,7 @@ async def test_metrics_are_read_when_asked_for(world: World, client: ClientSessi
             text = await answer.text()
             assert f"isthmus_things {count}.0" in text
             assert f"isthmus_done_total {count}.0" in text
+            assert 'isthmus_asked_total{code="404",verb="list"} 4.0' in text
             assert "process_resident_memory_bytes" in text
 
 

@@ -1,0 +1,106 @@
+"""What a server counts, by the names under which /metrics tells it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from isthmus.board import Board
+from isthmus.engine import Database
+from isthmus.serve.admin import Reading
+from isthmus.serve.kube.api import Verdict
+from isthmus.serve.kube.server import KubeApi
+from isthmus.store.contract import Store
+
+REFUSED = "refused"
+"""Counted as the verb of requests that ended before anybody knew what was asked."""
+VERBS = frozenset(
+    {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", REFUSED}
+)
+"""Verbs that are counted by name. Others come from clients, who could make up any number."""
+
+
+class Requests:
+    """Counts the API's requests as they end, and the seconds that they took."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, ...]] = Counter()
+        self.seconds = 0.0
+
+    def observe(self, verdict: Verdict) -> None:
+        """One request has ended."""
+        verb = verdict.asked.verb if verdict.asked is not None else REFUSED
+        self.counts[verb if verb in VERBS else "other", str(verdict.code)] += 1
+        if verb != "watch":
+            self.seconds += verdict.seconds
+
+
+def of_requests(requests: Requests) -> list[Reading]:
+    """The API's requests by verb and HTTP status, and the time that all but watches took."""
+    return [
+        Reading(
+            "isthmus_api_requests_total",
+            "Requests to the API that have ended.",
+            "counter",
+            lambda: dict(requests.counts),
+            ("verb", "code"),
+        ),
+        Reading(
+            "isthmus_api_request_seconds_total",
+            "Time that requests other than watches took.",
+            "counter",
+            lambda: requests.seconds,
+        ),
+    ]
+
+
+def of_watches(api: KubeApi) -> Reading:
+    """The API's open watches."""
+    return Reading("isthmus_api_watches", "Open watches.", "gauge", lambda: api.watches)
+
+
+def of_state(database: Database, board: Board, store: Store) -> list[Reading]:
+    """How far the store, the board and the database are."""
+    return [
+        Reading(
+            "isthmus_store_revision",
+            "Newest durable revision of the store.",
+            "gauge",
+            lambda: store.revision,
+        ),
+        Reading(
+            "isthmus_board_revision",
+            "Store revision up to which the tables are right.",
+            "gauge",
+            lambda: board.health.revision,
+        ),
+        Reading(
+            "isthmus_unreadable_objects",
+            "Stored objects that are left out because they cannot be read.",
+            "gauge",
+            lambda: board.health.unreadable,
+        ),
+        Reading(
+            "isthmus_engine_revision",
+            "Revisions of the database.",
+            "gauge",
+            lambda: database.stats.revision,
+        ),
+        Reading(
+            "isthmus_engine_cells",
+            "Memoised values.",
+            "gauge",
+            lambda: database.stats.cells,
+        ),
+        Reading(
+            "isthmus_engine_evaluations_total",
+            "Evaluations of queries.",
+            "counter",
+            lambda: database.stats.evaluations,
+        ),
+        Reading(
+            "isthmus_engine_failures_total",
+            "Queries that failed: bugs.",
+            "counter",
+            lambda: database.stats.failures,
+        ),
+    ]
