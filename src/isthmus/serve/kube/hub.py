@@ -22,6 +22,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from isthmus.aio import Alarm, Clock, breathe
+from isthmus.errors import IsthmusError
 from isthmus.model.kind import Document
 from isthmus.serve.kube.events import Seen, expired, relative
 from isthmus.store.contract import Batch, Event, Record, Store
@@ -300,16 +301,23 @@ class Hub:
         return self._clock.now()
 
     async def run(self) -> None:
-        """Read the store until cancelled. Whatever ends it, every watcher is told to list again."""
+        """Read the store until cancelled, which ends all watches in good order.
+
+        When the store fails, or forgot what was not read yet, every watcher is told to list again
+        and the error is raised; then it may be run again.
+        """
         since = self._store.revision
         try:
             async with self._store.watch(since) as watch:
                 self._restart(since)
                 while True:
-                    batch = await watch.next()
-                    await self._absorb(batch)
-        finally:
+                    await self._absorb(await watch.next())
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        except IsthmusError:
             self._restart(self._store.revision)
+            raise
 
     async def _absorb(self, batch: Batch) -> None:
         """Let watchers read in between, or a large batch turns a ring over before they come."""

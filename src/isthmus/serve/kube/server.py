@@ -125,7 +125,7 @@ class KubeApi:
             id=secrets.token_hex(8),
             method=request.method,
             path=request.raw_path,
-            headers={name.lower(): value for name, value in reversed(request.headers.items())},
+            headers=_first_values(request),
             impersonation=tuple(request.headers.items()),
             certificate=self._certificate(request),
             address=request.remote or "",
@@ -205,6 +205,13 @@ class KubeApi:
                 "the body could not be read: it is cut off or badly encoded"
             ) from fault
         return b"".join(parts)
+
+
+def _first_values(request: web.BaseRequest) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in request.headers.items():
+        found.setdefault(name.lower(), value)
+    return found
 
 
 def _too_large(limit: int) -> TooLarge:
@@ -299,4 +306,4 @@ class _Server(web.Server):
 
 def thin_tls() -> None:
     """Let asyncio hold less per TLS connection; a setting of the whole process."""
-    sslproto.SSLProtocol.max_size = TLS_BUFFER  # type: ignore[attr-defined]
+    sslproto.SSLProtocol.max_size = TLS_BUFFER

@@ -1,9 +1,9 @@
 """WATCH: what there is, if asked for, then what happens, one JSON object per line.
 
-A watch is one `hub.Cursor` and this loop. It costs no queue: while it waits it holds one future, and
-when its client does not read it holds nothing but its place, which it may lose (ERROR 410, list
-again). From before the hub's ring it first reads the store's own history. Rules: Kubernetes API
-conventions, "Efficient detection of changes"; KEP 3157 for sendInitialEvents.
+A watch is one `hub.Cursor` and this loop. It costs no queue: while it waits it holds one future,
+and when its client does not read it holds nothing but its place, which it may lose (ERROR 410,
+list again). From before the hub's ring it first reads the store's own history. Rules: Kubernetes
+API conventions, "Efficient detection of changes"; KEP 3157 for sendInitialEvents.
 """
 
 from __future__ import annotations

@@ -133,8 +133,10 @@ def test_paths_without_resources(user: User, path: str, allowed: bool) -> None:
         ),
         (
             Attributes("update", "apps", "v1", "deployments", "scale", "y", "x"),
-            'User "bob" cannot update resource "deployments/scale" in API group "apps" '
-            'in the namespace "y"',
+            (
+                'User "bob" cannot update resource "deployments/scale" in API group "apps" '
+                'in the namespace "y"'
+            ),
         ),
         (
             Attributes("get", "", "v1", "nodes", name="n"),

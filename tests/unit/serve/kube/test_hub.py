@@ -1,4 +1,4 @@
-"""One store watch, many cursors: each sees its own events, in order, once, or learns that it may not."""
+"""One store watch, many cursors: each sees its events in order, once, or learns of its loss."""
 
 from __future__ import annotations
 

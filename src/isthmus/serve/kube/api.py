@@ -1,0 +1,240 @@
+"""From a request to its answer: who, may they, which handler. No sockets, no aiohttp.
+
+Every request passes through `authenticate` and `respond` once, and what came of it through
+`observe`: the one place where an audit log, metrics or a test may listen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from isthmus.aio import Clock
+from isthmus.ca.tokens import Keyring
+from isthmus.errors import MethodNotAllowed, NotFound
+from isthmus.model.kind import Kind, Version
+from isthmus.model.registry import Registry
+from isthmus.serve.kube import auth
+from isthmus.serve.kube.answer import Asked, Response
+from isthmus.serve.kube.auth import ANONYMOUS, Attributes, Authorizer, TokenVerifier, User
+from isthmus.serve.kube.delete import Deleter
+from isthmus.serve.kube.documents import Documents
+from isthmus.serve.kube.hub import Hub
+from isthmus.serve.kube.limits import DEFAULT_LIMITS, Limits
+from isthmus.serve.kube.options import is_watch
+from isthmus.serve.kube.query import Query, parse_query
+from isthmus.serve.kube.read import Reader
+from isthmus.serve.kube.reviews import Reviews
+from isthmus.serve.kube.routes import Plain, Route, Target, parse, verb
+from isthmus.serve.kube.show import Showings
+from isthmus.serve.kube.watch import Watching
+from isthmus.serve.kube.write import Editor
+from isthmus.store.contract import Store
+from isthmus.store.objects import Writer
+
+
+class Call:
+    """A request as it came. `headers` has lower-case names; `path` still holds the query."""
+
+    def __init__(  # noqa: PLR0913  # the parts of a request
+        self,
+        *,
+        id: str,  # noqa: A002
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        impersonation: tuple[tuple[str, str], ...] = (),
+        certificate: Mapping[str, Any] | None = None,
+        address: str = "",
+        body: Callable[[], Awaitable[bytes]],
+    ) -> None:
+        self.id = id
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.impersonation = impersonation
+        self.certificate = certificate
+        self.address = address
+        self.body = body
+
+    @cached_property
+    def query(self) -> Query:
+        """The parameters; BadRequest when there are too many."""
+        return parse_query(self.path.partition("?")[2])
+
+    @cached_property
+    def route(self) -> Route:
+        """What the path names; BadRequest or NotFound when nothing can be meant by it."""
+        return parse(self.path.partition("?")[0])
+
+    @cached_property
+    def watching(self) -> bool:
+        """Whether it is a watch: answered for as long as the client likes."""
+        return self.verb == "watch"
+
+    @cached_property
+    def verb(self) -> str:
+        """The verb in the words of RBAC; of paths without a resource, the method."""
+        if isinstance(self.route, Plain):
+            return self.method.lower()
+        asks_watch = self.method == "GET" and is_watch(self.query)
+        return verb(self.method, self.route, watching=asks_watch)
+
+
+class Verdict:
+    """What became of one request. `code` is 0 until something was answered."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.user: User | None = None
+        """Whom the request counts as."""
+        self.by: User | None = None
+        """Who sent it; differs from `user` when impersonating."""
+        self.asked: Attributes | None = None
+        self.reason = ""
+        """Which rule allowed it."""
+        self.code = 0
+        self.seconds = 0.0
+        self.error: Exception | None = None
+
+    @property
+    def client(self) -> str:
+        """Whose share of the server it takes: the sender, or the address of somebody unknown."""
+        if self.by is None or self.by == ANONYMOUS:
+            return f"address {self.call.address}"
+        return f"user {self.by.name!r}"
+
+
+Observe = Callable[[Verdict], None]
+
+
+def nobody_observes(verdict: Verdict) -> None:
+    """Where no audit is wanted."""
+
+
+class Dispatcher:
+    """All of the API's handlers, wired."""
+
+    def __init__(  # noqa: PLR0913  # what an API server hangs on
+        self,
+        *,
+        store: Store,
+        objects: Writer,
+        kinds: Registry,
+        clock: Clock,
+        authorizer: Authorizer,
+        tokens: TokenVerifier,
+        issuer: Keyring | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        secret: bytes = b"",
+        ready: Callable[[], bool] = lambda: True,
+        observe: Observe = nobody_observes,
+    ) -> None:
+        """`secret` keys continue tokens, `ready` is what /readyz says, `objects` writes."""
+        self._kinds = kinds
+        self._authorizer = authorizer
+        self._tokens = tokens
+        self.observe = observe
+        self._hub = Hub(store, clock)
+        showings = Showings()
+        self._reader = Reader(store, showings, clock, secret)
+        self._watching = Watching(store, self._hub, self._reader, showings, clock, limits)
+        self._editor = Editor(objects, self._reader, showings, clock)
+        self._deleter = Deleter(objects, self._reader, showings, clock)
+        self._reviews = Reviews(kinds, authorizer, tokens, issuer, self._reader, clock)
+        self._documents = Documents(kinds, ready)
+
+    async def run(self) -> None:
+        """Feed the watches until cancelled."""
+        await self._hub.run()
+
+    def stop(self) -> None:
+        """End all watches in good order; their clients go on elsewhere from where they are."""
+        self._hub.close()
+
+    async def authenticate(self, call: Call, verdict: Verdict) -> None:
+        """Fill in who asks and what, and whether they may; Unauthenticated or Forbidden."""
+        authorization = call.headers.get("authorization")
+        user = await auth.authenticate(call.certificate, authorization, self._tokens)
+        verdict.by = verdict.user = user
+        verdict.user = auth.impersonate(call.impersonation, user, self._authorizer)
+        verdict.asked = auth.attributes(call.method, call.verb, call.route)
+        verdict.reason = auth.require(self._authorizer, verdict.user, verdict.asked).reason
+
+    async def respond(self, call: Call, verdict: Verdict) -> Response:
+        """The answer to an authorized call."""
+        match call.route:
+            case Plain(parts):
+                if call.method not in {"GET", "HEAD"}:
+                    raise MethodNotAllowed("only GET is served here")
+                return self._documents.answer(parts, call.headers)
+            case Target() as target:
+                return await self._resource(self._asked(call, verdict, target))
+
+    def _asked(self, call: Call, verdict: Verdict, target: Target) -> Asked:
+        kind, version = self._kind(target)
+        if verdict.user is None:
+            raise NotFound("nobody asks")  # `authenticate` comes first; never reached
+        return Asked(
+            call.method, call.verb, target, kind, version, call.query, call.headers,
+            verdict.user, call.body,
+        )  # fmt: skip
+
+    def _kind(self, target: Target) -> tuple[Kind, Version]:
+        kind = self._kinds.by_resource(target.group, target.resource)
+        version = kind.version(target.version) if kind is not None else None
+        if kind is None or version is None or (target.namespace and not kind.namespaced):
+            raise NotFound("the server could not find the requested resource")
+        return kind, version
+
+    async def _resource(self, asked: Asked) -> Response:
+        kind, target = asked.kind, asked.target
+        if kind.namespaced and target.name and not target.namespace:
+            raise NotFound("the server could not find the requested resource")
+        if not kind.persisted or target.subresource == "token":
+            return await self._reviews.answer(asked)
+        if target.subresource:
+            return await self._subresource(asked)
+        if asked.verb not in kind.verbs:
+            raise _not_allowed(asked.verb, kind)
+        match asked.verb:
+            case "get":
+                return await self._reader.get(asked)
+            case "list":
+                return await self._reader.list(asked)
+            case "watch":
+                return await self._watching.open(asked)
+            case "create":
+                return await self._editor.create(asked)
+            case "update":
+                return await self._editor.update(asked)
+            case "patch":
+                return await self._editor.patch(asked)
+            case "delete":
+                return await self._deleter.delete(asked)
+            case _:
+                return await self._deleter.delete_many(asked)
+
+    async def _subresource(self, asked: Asked) -> Response:
+        kind, name = asked.kind, asked.target.subresource
+        known = {"status": kind.status, "scale": kind.scale is not None}
+        known["finalize"] = (kind.group, kind.plural) == ("", "namespaces")
+        if not known.get(name):
+            raise NotFound("the server could not find the requested resource")
+        match asked.verb:
+            case "get" if name == "scale":
+                return await self._editor.get_scale(asked)
+            case "get":
+                return await self._reader.get(asked)
+            case "update":
+                return await self._editor.update(asked)
+            case "patch" if name != "finalize":
+                return await self._editor.patch(asked)
+            case _:
+                raise _not_allowed(asked.verb, kind)
+
+
+def _not_allowed(verb: str, kind: Kind) -> MethodNotAllowed:
+    refused = "the server does not allow this method on the requested resource"
+    return MethodNotAllowed(f"{refused}: {verb} of {kind.resource}")

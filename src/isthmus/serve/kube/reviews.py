@@ -1,0 +1,245 @@
+"""Questions that are asked by POST and never stored: who am I, may I, is this token good.
+
+SelfSubjectReview, TokenReview (authentication.k8s.io); SubjectAccessReview, its Self and Local
+forms, SelfSubjectRulesReview (authorization.k8s.io); the token subresource of ServiceAccounts. The
+answer is the question with its status filled in, 201 Created, as Kubernetes does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from isthmus.aio import Clock
+from isthmus.ca.tokens import Bound, Keyring
+from isthmus.errors import BadRequest, Cause, Invalid, MethodNotAllowed, NotFound, Unauthenticated
+from isthmus.model import document as look
+from isthmus.model.kind import Document, Kind
+from isthmus.model.registry import Registry
+from isthmus.model.times import format_time
+from isthmus.serve.kube.answer import Answer, Asked, of_document
+from isthmus.serve.kube.auth import (
+    AUTHENTICATED,
+    MASTERS,
+    Attributes,
+    Authorizer,
+    TokenVerifier,
+    User,
+    user_info,
+)
+from isthmus.serve.kube.body import checked, of_kind, parse, place
+from isthmus.serve.kube.negotiate import OBJECT_BODIES, body
+from isthmus.serve.kube.options import Validation, write_options
+from isthmus.serve.kube.read import Reader
+from isthmus.serve.kube.status import subject
+from isthmus.store.codec import document as read_document
+
+SHORTEST_TOKEN = 600
+"""Seconds that a token lives at least (Kubernetes: 10 minutes)."""
+
+DEFAULT_TOKEN = 3600
+
+LONGEST_TOKEN = 365 * 86400
+"""Seconds that a token lives at most, whatever is asked."""
+
+MAX_AUDIENCES = 16
+
+
+class Reviews:
+    """Answers the review kinds."""
+
+    def __init__(
+        self,
+        kinds: Registry,
+        authorizer: Authorizer,
+        tokens: TokenVerifier,
+        issuer: Keyring | None,
+        reader: Reader,
+        clock: Clock,
+    ) -> None:
+        """Without an issuer no tokens are made."""
+        self._kinds = kinds
+        self._authorizer = authorizer
+        self._tokens = tokens
+        self._issuer = issuer
+        self._reader = reader
+        self._clock = clock
+
+    async def answer(self, asked: Asked) -> Answer:
+        """The question with its answer; Invalid or BadRequest if it is none."""
+        if asked.verb != "create":
+            raise MethodNotAllowed(f"{asked.kind.resource} can only be created")
+        if asked.target.subresource == "token":
+            return await self._token(asked)
+        question, warnings = await _read(asked, asked.kind)
+        status = await self._status(asked, question)
+        question["metadata"] = {"creationTimestamp": None}
+        return of_document({**question, "status": status}, 201, warnings)
+
+    async def _status(self, asked: Asked, question: Document) -> Document:
+        spec = look.mapping(question, "spec")
+        match asked.kind.name:
+            case "SelfSubjectReview":
+                return {"userInfo": user_info(asked.user)}
+            case "TokenReview":
+                return await self._token_review(spec)
+            case "SelfSubjectAccessReview":
+                return self._access(asked.user, spec, asked.kind)
+            case "SubjectAccessReview":
+                return self._access(_subject(spec, asked.kind), spec, asked.kind)
+            case "LocalSubjectAccessReview":
+                _local(spec, asked)
+                return self._access(_subject(spec, asked.kind), spec, asked.kind)
+            case "SelfSubjectRulesReview":
+                return _rules(asked.user)
+            case name:
+                raise NotFound(f"nobody answers a {name} here")
+
+    # -------------------------------------------------------------------------------- may I
+
+    def _access(self, user: User, spec: Document, kind: Kind) -> Document:
+        decision = self._authorizer.decide(user, _question(spec, kind))
+        answer: Document = {"allowed": decision.allowed}
+        if decision.reason:
+            answer["reason"] = decision.reason
+        return answer
+
+    # ------------------------------------------------------------------------------- tokens
+
+    async def _token_review(self, spec: Document) -> Document:
+        audiences = look.strings(spec, "audiences")[:MAX_AUDIENCES]
+        token = look.text(spec, "token")
+        if not token:
+            return {"user": {}, "error": "the review holds no token"}
+        try:
+            user = await self._tokens.verify(token, audiences)
+        except Unauthenticated as fault:
+            return {"user": {}, "error": fault.message}
+        answer: Document = {"authenticated": True, "user": user_info(user)}
+        if audiences:
+            answer["audiences"] = audiences
+        return answer
+
+    async def _token(self, asked: Asked) -> Answer:
+        """TokenRequest: a token for this account, perhaps bound to a pod, secret or node."""
+        if self._issuer is None or (asked.kind.group, asked.kind.plural) != ("", "serviceaccounts"):
+            raise NotFound("the server could not find the requested resource")
+        target = asked.target
+        kind = self._kinds.by_kind("authentication.k8s.io", "TokenRequest")
+        if kind is None:
+            raise NotFound("the server could not find the requested resource")
+        request, warnings = await _read(asked, kind)
+        spec = look.mapping(request, "spec")
+        account = await self._bound(asked.kind, target.namespace, target.name)
+        bound = await self._bound_to(spec, target.namespace)
+        seconds = _lifetime(look.number(spec, "expirationSeconds", DEFAULT_TOKEN), kind)
+        now = self._clock.utc()
+        lifetime = timedelta(seconds=seconds)
+        token = self._issuer.sign(
+            account,
+            now=now,
+            lifetime=lifetime,
+            audiences=look.strings(spec, "audiences")[:MAX_AUDIENCES],
+            bound=bound,
+        )
+        request["metadata"] = {"name": target.name, "namespace": target.namespace}
+        request["spec"] = {**spec, "expirationSeconds": seconds}
+        if not look.strings(spec, "audiences"):
+            request["spec"]["audiences"] = [self._issuer.issuer]
+        status = {"token": token, "expirationTimestamp": format_time(now + lifetime)}
+        if write_options(asked.query).dry_run:
+            status["token"] = ""
+        return of_document({**request, "status": status}, 201, warnings)
+
+    async def _bound(self, kind: Kind, namespace: str, name: str) -> Bound:
+        record = await self._reader.record(kind, namespace, name)
+        uid = look.text(read_document(record.value, 0), "metadata.uid")
+        return Bound(kind.plural, namespace if kind.namespaced else "", name, uid)
+
+    async def _bound_to(self, spec: Document, namespace: str) -> Bound | None:
+        wanted = look.mapping(spec, "boundObjectRef")
+        if not wanted:
+            return None
+        name, uid = look.text(wanted, "name"), look.text(wanted, "uid")
+        kind = self._kinds.by_kind("", look.text(wanted, "kind"))
+        if kind is None or kind.plural not in {"pods", "secrets", "nodes"}:
+            raise BadRequest("spec.boundObjectRef: a token is bound to a Pod, Secret or Node")
+        bound = await self._bound(kind, namespace, name)
+        if uid and uid != bound.uid:
+            raise BadRequest(f"spec.boundObjectRef: {kind.plural} {name!r} has another uid")
+        return bound
+
+
+async def _read(asked: Asked, kind: Kind) -> tuple[Document, tuple[str, ...]]:
+    options = write_options(asked.query)
+    media = body(asked.content_type, OBJECT_BODIES)
+    raw = await asked.body()
+    found = parse(raw, media, strict=options.validation is not Validation.IGNORE)
+    version = kind.versions[0] if kind is not asked.kind else asked.version
+    of_kind(found.document, kind, version)
+    if kind.namespaced and kind is asked.kind:
+        place(found.document, kind, asked.target.namespace, "")
+    return checked(found.document, found.repeated, kind, version, options.validation)
+
+
+def _question(spec: Document, kind: Kind) -> Attributes:
+    """What the review asks: about a resource or about a path, exactly one of them."""
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if (resource is None) == (path is None):
+        message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        cause = Cause("spec.resourceAttributes", message, "FieldValueInvalid")
+        raise Invalid("", about=subject(kind), causes=[cause])
+    if path is not None:
+        return Attributes(look.text(path, "verb"), path=look.text(path, "path") or "/")
+    wanted = [
+        look.text(resource, name)
+        for name in ("verb", "group", "version", "resource", "subresource", "namespace", "name")
+    ]
+    return Attributes(*wanted)
+
+
+def _subject(spec: Document, kind: Kind) -> User:
+    """Whom a SubjectAccessReview asks about."""
+    name, groups = look.text(spec, "user"), tuple(look.strings(spec, "groups"))
+    if not name and not groups:
+        cause = Cause("spec.user", "at least one of user or group must be specified")
+        raise Invalid("", about=subject(kind), causes=[cause])
+    extra: Mapping[str, Any] = look.mapping(spec, "extra")
+    held = {key: tuple(map(str, values)) for key, values in extra.items()}
+    return User(name, groups, look.text(spec, "uid"), held)
+
+
+def _local(spec: Document, asked: Asked) -> None:
+    """A LocalSubjectAccessReview asks about its own namespace."""
+    namespace = look.text(spec, "resourceAttributes.namespace")
+    if namespace != asked.target.namespace:
+        cause = Cause("spec.resourceAttributes.namespace", "must match metadata.namespace")
+        raise Invalid("", about=subject(asked.kind), causes=[cause])
+
+
+def _rules(user: User) -> Document:
+    """What the user may, as `kubectl auth can-i --list` shows it."""
+    rules: Document = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
+    if MASTERS in user.groups:
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        rules["resourceRules"].append(everything)
+        rules["nonResourceRules"].append({"verbs": ["*"], "nonResourceURLs": ["*"]})
+    elif AUTHENTICATED in user.groups:
+        group = "authorization.k8s.io"
+        reviews = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]
+        rules["resourceRules"].append(
+            {"verbs": ["create"], "apiGroups": [group], "resources": reviews}
+        )
+        known = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi",
+                 "/openapi/*", "/readyz", "/version"]  # fmt: skip
+        rules["nonResourceRules"].append({"verbs": ["get"], "nonResourceURLs": known})
+    return rules
+
+
+def _lifetime(seconds: int, kind: Kind) -> int:
+    if seconds < SHORTEST_TOKEN:
+        message = "may not specify a duration less than 10 minutes"
+        cause = Cause("spec.expirationSeconds", f"Invalid value: {seconds}: {message}")
+        raise Invalid("", about=subject(kind), causes=[cause])
+    return min(seconds, LONGEST_TOKEN)

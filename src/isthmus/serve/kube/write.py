@@ -1,0 +1,189 @@
+"""Create, update and patch, of objects and of their subresources.
+
+The body becomes a document in the version of the URL, is checked against that version, converted
+to the stored one, and goes through `store.objects`, the one way in. A patch is a pure step from
+the stored document: when somebody else was faster it is taken again, so that a patch without a
+resourceVersion never conflicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from isthmus.aio import Clock
+from isthmus.errors import BadRequest, UnsupportedMediaType
+from isthmus.model.document import get
+from isthmus.model.kind import Document, Kind, Version
+from isthmus.serve.kube import negotiate, patch, scale
+from isthmus.serve.kube.answer import Answer, Asked, of_document
+from isthmus.serve.kube.body import checked, of_kind, parse, place
+from isthmus.serve.kube.negotiate import MediaType
+from isthmus.serve.kube.options import Validation, WriteOptions, write_options
+from isthmus.serve.kube.read import Reader
+from isthmus.serve.kube.show import Showings, convert, shape_of
+from isthmus.store.codec import document as read_document
+from isthmus.store.codec import encode
+from isthmus.store.objects import Change, Writer, Written
+
+
+class Editor:
+    """Writes through the one way in for writers."""
+
+    def __init__(self, objects: Writer, reader: Reader, showings: Showings, clock: Clock) -> None:
+        self._objects = objects
+        self._reader = reader
+        self._showings = showings
+        self._clock = clock
+
+    # ------------------------------------------------------------------------------ whole bodies
+
+    async def create(self, asked: Asked) -> Answer:
+        """POST: 201 and the object as it was stored."""
+        options = write_options(asked.query)
+        document, warnings = await self._body(asked, options)
+        place(document, asked.kind, asked.target.namespace, "")
+        stored = convert(asked.kind, document, asked.kind.stored)
+        written = await self._objects.create(asked.kind, stored, dry_run=options.dry_run)
+        return self._shown(asked, written, warnings, code=201)
+
+    async def update(self, asked: Asked) -> Answer:
+        """PUT of an object, its status, a Namespace's finalizers, or a Scale."""
+        options = write_options(asked.query)
+        if asked.target.subresource == "scale":
+            return await self._put_scale(asked, options)
+        document, warnings = await self._body(asked, options)
+        place(document, asked.kind, asked.target.namespace, asked.target.name)
+        stored = convert(asked.kind, document, asked.kind.stored)
+        written = await self._write(asked, options, lambda _: stored)
+        return self._shown(asked, written, warnings)
+
+    async def _body(self, asked: Asked, options: WriteOptions) -> tuple[Document, tuple[str, ...]]:
+        taken = negotiate.CUSTOM_BODIES if asked.kind.custom else negotiate.OBJECT_BODIES
+        media = negotiate.body(asked.content_type, taken)
+        raw = await asked.body()
+        found = parse(raw, media, strict=options.validation is not Validation.IGNORE)
+        of_kind(found.document, asked.kind, asked.version)
+        return checked(
+            found.document, found.repeated, asked.kind, asked.version, options.validation
+        )
+
+    # ----------------------------------------------------------------------------------- patches
+
+    async def patch(self, asked: Asked) -> Answer:
+        """PATCH of an object, its status, or its Scale."""
+        media = _patch_media(asked)
+        options = write_options(asked.query)
+        raw = await asked.body()
+        if asked.target.subresource == "scale":
+            return await self._patch_scale(asked, options, media, raw)
+        warnings: list[str] = []
+        change = _patching(asked, options, media, raw, warnings)
+        written = await self._write(asked, options, change)
+        return self._shown(asked, written, tuple(warnings))
+
+    # ------------------------------------------------------------------------------------- scale
+
+    async def get_scale(self, asked: Asked) -> Answer:
+        """GET of the Scale of an object (autoscaling/v1)."""
+        target = asked.target
+        record = await self._reader.record(asked.kind, target.namespace, target.name)
+        stored = read_document(record.value, record.revision)
+        return of_document(scale.of(asked.kind, stored))
+
+    async def _put_scale(self, asked: Asked, options: WriteOptions) -> Answer:
+        media = negotiate.body(asked.content_type, negotiate.OBJECT_BODIES)
+        wanted = parse(await asked.body(), media).document
+        return await self._scaled(asked, options, lambda _: wanted)
+
+    async def _patch_scale(
+        self, asked: Asked, options: WriteOptions, media: MediaType, raw: bytes
+    ) -> Answer:
+        custom = asked.kind.custom
+        return await self._scaled(
+            asked, options, lambda held: patch.apply(media, scale.SCHEMA, held, raw, custom=custom)
+        )
+
+    async def _scaled(self, asked: Asked, options: WriteOptions, rescale: Change) -> Answer:
+        """Write the replicas of the Scale that `rescale` makes of the present one."""
+        kind = asked.kind
+
+        def change(stored: Document) -> Document:
+            wanted = rescale(scale.of(kind, stored))
+            held = scale.preconditions(wanted)
+            metadata = {**stored["metadata"], "resourceVersion": str(held.revision or "")}
+            if held.uid:
+                metadata["uid"] = held.uid
+            return {**scale.applied(kind, stored, wanted), "metadata": metadata}
+
+        written = await self._write(asked, options, change)
+        shown = scale.of(kind, written.document)
+        return of_document(shown, warnings=written.warnings)
+
+    # ------------------------------------------------------------------------------------ shared
+
+    async def _write(self, asked: Asked, options: WriteOptions, change: Change) -> Written:
+        target = asked.target
+        return await self._objects.update(
+            asked.kind,
+            target.namespace,
+            target.name,
+            change,
+            subresource=target.subresource,
+            dry_run=options.dry_run,
+        )
+
+    def _shown(
+        self, asked: Asked, written: Written, warnings: tuple[str, ...], *, code: int = 200
+    ) -> Answer:
+        showing = self._showings.of(asked.kind, asked.version)
+        shape = shape_of(asked.accept, asked.query, asked.version)
+        raw = encode(written.document)
+        body = showing.one(shape, raw, written.revision, self._clock.time())
+        said = (*_deprecation(asked.kind, asked.version), *warnings, *written.warnings)
+        return Answer(body, code, warnings=said)
+
+
+def _deprecation(kind: Kind, version: Version) -> tuple[str, ...]:
+    """The warning that comes with the use of a version that is on its way out."""
+    if not version.deprecated:
+        return ()
+    return (f"{kind.api_version(version.name)} {kind.name} is deprecated: {version.deprecated}",)
+
+
+def _patch_media(asked: Asked) -> MediaType:
+    """The patch's type; UnsupportedMediaType naming those that are taken."""
+    taken = negotiate.CUSTOM_PATCH_BODIES if asked.kind.custom else negotiate.PATCH_BODIES
+    known = tuple(media for media in taken if media is not MediaType.APPLY_PATCH)
+    media = negotiate.body(asked.content_type, known)
+    if media not in known:
+        raise UnsupportedMediaType(f"{media} is no patch")
+    return media
+
+
+def _patching(
+    asked: Asked, options: WriteOptions, media: MediaType, raw: bytes, warnings: list[str]
+) -> Callable[[Document], Document]:
+    """The step from the stored document to the patched one; each time fills `warnings`."""
+    kind, version = asked.kind, asked.version
+
+    def change(stored: Document) -> Document:
+        before = convert(kind, stored, version.name)
+        wanted = patch.apply(media, version.schema, before, raw, custom=kind.custom)
+        _same_object(before, wanted)
+        of_kind(wanted, kind, version)
+        wanted, said = checked(wanted, (), kind, version, options.validation)
+        warnings[:] = said
+        return convert(kind, wanted, kind.stored)
+
+    return change
+
+
+def _same_object(before: Document, wanted: Document) -> None:
+    """A patch cannot make another object of it; BadRequest if it tries."""
+    for path in ("metadata.name", "metadata.namespace"):
+        if get(before, path) != get(wanted, path):
+            shown = path.removeprefix("metadata.")
+            raise BadRequest(
+                f"the {shown} of the object ({get(wanted, path)}) does not match "
+                f"the {shown} on the URL ({get(before, path)})"
+            )
