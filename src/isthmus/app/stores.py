@@ -9,19 +9,21 @@ from isthmus.config import EtcdStore, KubernetesStore, MemoryStore, SqliteStore,
 from isthmus.errors import UserFault
 from isthmus.store import Memory
 from isthmus.store.contract import Store
+from isthmus.store.sqlite import SQLite
 
 
 async def open_store(config: StoreConfig, *, clock: Clock) -> Store:
     """Open it.
 
     Raises:
-        UserFault: it is not of this version, or its file cannot be used (which, and what to do).
+        UserFault: this version does not have it.
+        Unavailable: its file cannot be used; says which, why, and what to do.
     """
     match config:
         case MemoryStore():
             return Memory(clock=clock)
-        case SqliteStore():
-            raise _unavailable("sqlite:")
+        case SqliteStore(path=path):
+            return await SQLite.open(path, clock=clock)
         case EtcdStore():
             raise _unavailable("etcd://")
         case KubernetesStore():
