@@ -1,0 +1,136 @@
+"""OpenAPI v3 of the API, made from the kinds' schemas.
+
+For `kubectl apply`, which asks whether PATCH of a kind knows fieldValidation, and for
+`kubectl explain`, which reads names, types and descriptions.
+
+One document per group and version, and an index that names each with its hash. The v2 document is
+the smallest there is: kubectl needs it only to say rightly that it does not know a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from isthmus.model.kind import Kind, Version
+from isthmus.model.registry import Registry
+from isthmus.serve.kube.blob import Blob, blob, json_blob
+from isthmus.serve.kube.components import Components
+
+V2_MEDIA = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+V2 = blob(bytes.fromhex("0a03322e30120c0a07697374686d757312013142 00"), V2_MEDIA)
+"""`/openapi/v2` as protobuf: swagger "2.0", info title "isthmus" version "1", no paths."""
+
+V2_JSON = json_blob(
+    {"swagger": "2.0", "info": {"title": "isthmus", "version": "1"}, "paths": {}},
+)
+"""`/openapi/v2` for those who ask for JSON."""
+
+_OPERATIONS = (
+    # verb of the kind, HTTP method, on the collection?, x-kubernetes-action, fieldValidation?
+    ("list", "get", True, "list", False),
+    ("create", "post", True, "post", True),
+    ("deletecollection", "delete", True, "deletecollection", False),
+    ("get", "get", False, "get", False),
+    ("update", "put", False, "put", True),
+    ("patch", "patch", False, "patch", True),
+    ("delete", "delete", False, "delete", False),
+)
+
+_FIELD_VALIDATION = {
+    "name": "fieldValidation",
+    "in": "query",
+    "description": "What becomes of unknown fields: Ignore, Warn or Strict.",
+    "schema": {"type": "string"},
+}
+
+
+class OpenApi:
+    """The OpenAPI documents of a registry. Each is made when first asked for, and kept."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._documents: dict[tuple[str, str], Blob] = {}
+
+    @cached_property
+    def index(self) -> Blob:
+        """`/openapi/v3`: where the document of each group and version is."""
+        paths: dict[str, Any] = {}
+        for group in self._registry.groups():
+            for version in self._registry.versions(group):
+                path = _path(group, version)
+                document = self.document(group, version)
+                digest = document.digest if document else ""
+                paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
+        return json_blob({"paths": paths})
+
+    def document(self, group: str, version: str) -> Blob | None:
+        """`/openapi/v3/api/v1` (group "") or `/openapi/v3/apis/GROUP/VERSION`, or None."""
+        kinds = self._registry.of_version(group, version)
+        if not kinds:
+            return None
+        key = (group, version)
+        if key not in self._documents:
+            self._documents[key] = json_blob(_document(kinds, version))
+        return self._documents[key]
+
+
+def _path(group: str, version: str) -> str:
+    return f"apis/{group}/{version}" if group else f"api/{version}"
+
+
+def _document(kinds: tuple[Kind, ...], version: str) -> dict[str, Any]:
+    components = Components()
+    paths: dict[str, Any] = {}
+    for kind in kinds:
+        found = kind.version(version)
+        if found is not None:
+            name = components.kind(kind, found)
+            paths.update(_kind_paths(kind, found, components.reference(name)))
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "isthmus", "version": "1"},
+        "paths": paths,
+        "components": {"schemas": components.schemas},
+    }
+
+
+def _kind_paths(
+    kind: Kind, version: Version, reference: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The paths of a kind that any of its verbs has an operation on."""
+    base = f"/{_path(kind.group, version.name)}"
+    scoped = f"{base}/namespaces/{{namespace}}" if kind.namespaced else base
+    collection = f"{scoped}/{kind.plural}"
+    item = f"{collection}/{{name}}"
+    for path, of_collection in ((collection, True), (item, False)):
+        operations = dict(_operations(kind, version, reference, of_collection=of_collection))
+        if operations:
+            yield path, {**operations, "parameters": list(_path_parameters(path))}
+
+
+def _operations(
+    kind: Kind, version: Version, reference: dict[str, Any], *, of_collection: bool
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    who = {"group": kind.group, "version": version.name, "kind": kind.name}
+    for verb, method, on_collection, action, validated in _OPERATIONS:
+        if verb in kind.verbs and on_collection is of_collection:
+            answer = {"description": "OK", "content": {"application/json": {"schema": reference}}}
+            yield (
+                method,
+                {
+                    "operationId": f"{verb}{version.name.capitalize()}{kind.name}",
+                    "parameters": [_FIELD_VALIDATION] if validated else [],
+                    "responses": {"200": answer},
+                    "x-kubernetes-action": action,
+                    "x-kubernetes-group-version-kind": who,
+                },
+            )
+
+
+def _path_parameters(path: str) -> Iterator[dict[str, Any]]:
+    for name in ("namespace", "name"):
+        if f"{{{name}}}" in path:
+            yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
