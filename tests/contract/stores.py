@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from isthmus.store import Memory, Store
+from isthmus.store.sqlite import SQLite
 
 Opener = Callable[[Path], AbstractAsyncContextManager[Store]]
 """A store that may keep files in the folder; opened there again, it goes on if it is durable."""
@@ -19,5 +20,12 @@ async def _memory(_: Path) -> AsyncIterator[Store]:
     await store.close()
 
 
-STORES: Mapping[str, Opener] = {"memory": _memory}
-DURABLE: Mapping[str, Opener] = {}
+@asynccontextmanager
+async def _sqlite(folder: Path) -> AsyncIterator[Store]:
+    store = await SQLite.open(folder / "store.db")
+    yield store
+    await store.close()
+
+
+DURABLE: Mapping[str, Opener] = {"sqlite": _sqlite}
+STORES: Mapping[str, Opener] = {"memory": _memory, **DURABLE}

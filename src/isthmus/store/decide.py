@@ -10,7 +10,10 @@ from isthmus.store.contract import Compare, Delete, Event, Op, Put, Record, Refu
 
 
 def decide(
-    state: Mapping[Key, Record], compares: Sequence[Compare], ops: Sequence[Op], revision: int
+    state: Mapping[Key, Record | None],
+    compares: Sequence[Compare],
+    ops: Sequence[Op],
+    revision: int,
 ) -> Refused | tuple[Event, ...]:
     """The events of a transaction that would be `revision`; none if it changes nothing.
 

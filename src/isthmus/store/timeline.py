@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
+from heapq import merge
+from itertools import islice
 from typing import Final
 
 from isthmus.errors import BadRequest, Compacted
@@ -113,16 +115,16 @@ class Timeline:
         at = revision or self.revision
         self.check(at)
         keys = self._keys[self._reach(resource, namespace, after)]
-        undone = self._undone(at, resource, after)
-        if undone:
-            before = set(keys).difference(undone)
-            before.update(key for key, record in undone.items() if record is not None)
-            keys = sorted(before)
-        if namespace:
+        if namespace and not resource:
             keys = [key for key in keys if key.namespace == namespace]
-        shown = keys[:limit] if limit else keys
+        undone = self._undone(at, resource, namespace, after)
+        later = {key for key, record in undone.items() if record is None and key in self._live}
+        gone = sorted(key for key, record in undone.items() if record and key not in self._live)
+        count = len(keys) - len(later) + len(gone)
+        then = (key for key in merge(keys, gone) if key not in later) if undone else keys
+        shown = islice(then, limit or None)
         records = tuple(undone.get(key) or self._live[key] for key in shown)
-        left = len(keys) - len(shown)
+        left = count - len(records)
         return Page(records, at, left > 0, left)
 
     def _reach(self, resource: str, namespace: str, after: Key | None) -> slice:
@@ -137,14 +139,17 @@ class Timeline:
             low = max(low, bisect_right(keys, after))
         return slice(low, max(low, high))
 
-    def _undone(self, revision: int, resource: str, after: Key | None) -> dict[Key, Record | None]:
+    def _undone(
+        self, revision: int, resource: str, namespace: str, after: Key | None
+    ) -> dict[Key, Record | None]:
         """What stood at `revision` under every key of the list that changed later."""
         undone: dict[Key, Record | None] = {}
         if revision == self.revision:
             return undone
         for event in self._log[self._place(revision) :]:
             key = event.key
-            if (not resource or key.resource == resource) and (after is None or key > after):
+            listed = resource in ("", key.resource) and namespace in ("", key.namespace)
+            if listed and (after is None or key > after):
                 undone.setdefault(key, event.previous)
         return undone
 
