@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
@@ -10,6 +11,7 @@ from random import Random
 from types import TracebackType
 from typing import Self
 
+from isthmus import controllers
 from isthmus.aio import Clock, Log, deadline, supervise
 from isthmus.app import announce, certificates, figures, listeners, stores
 from isthmus.board import Board, Intake, Intakes
@@ -17,10 +19,11 @@ from isthmus.ca import Keyring
 from isthmus.config import ServerConfig
 from isthmus.config.settings import LISTENERS
 from isthmus.config.values import HostPort
-from isthmus.engine import Database
+from isthmus.engine import Database, View, query
 from isthmus.errors import DeadlineExceeded
 from isthmus.mesh.census import CENSUS, facts
-from isthmus.mesh.tables import SOURCES
+from isthmus.mesh.tables import NAMESPACES, SOURCES
+from isthmus.model.key import ObjectKey
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.admin import Admin, registry
 from isthmus.serve.kube.api import Dispatcher
@@ -35,7 +38,17 @@ SERVED = frozenset({"kube", "admin"})
 PATIENCE = 60.0
 """Seconds between two lines that say what the start waits for."""
 PUBLISHING = 5.0
-"""Seconds that readiness waits for the ConfigMap; it goes on being tried afterwards."""
+"""Seconds that readiness waits for default namespaces, and for the ConfigMap. Both go on being
+tried afterwards."""
+
+DEFAULT_NAMESPACE = "default"
+
+
+@query
+def stands(db: View, namespace: ObjectKey) -> bool:
+    """Whether the namespace is there."""
+    return NAMESPACES.get(db, namespace) is not None
+
 
 Run = Callable[[], Coroutine[None, None, None]]
 
@@ -79,13 +92,19 @@ class Parts:
         self._open.callback(announce.withdraw, self._config)
         self._store = await stores.open_store(self._config.store, clock=self._clock)
         self._open.push_async_callback(self._store.close)
-        self._objects = Objects(self._store, clock=self._clock, random=self._random)
+        self._objects = Objects(
+            self._store,
+            clock=self._clock,
+            random=self._random,
+            admissions=controllers.admissions(self._store, (self._config.service_cidr,)),
+        )
         self._database = Database()
         self._board = self._make_board(self._store)
         self._readings = figures.of_state(self._database, self._board, self._store)
         self.runs.append(("board", self._board.run))
         self._certificates, keyring = certificates.load(self._config, self._clock)
         self.runs.append(("certificates", self._renew))
+        self._start_controllers()
         await self._start_kube(keyring)
         self._start_admin()
 
@@ -110,6 +129,31 @@ class Parts:
             random=self._random,
             log=self._log,
         )
+
+    def _start_controllers(self) -> None:
+        wiring = controllers.Wiring(
+            board=self._board,
+            commit=self._board.commit,
+            objects=self._objects,
+            kinds=BUILT_IN.by_key_resource,
+            clock=self._clock,
+            random=self._random,
+            log=self._log,
+        )
+        settings = controllers.Settings(
+            control_plane_namespace=self._config.control_plane_namespace,
+            root_ca=self._certificates.authority.bundle.decode(),
+            families=(f"IPv{self._config.service_cidr.version}",),
+        )
+        reconciler = controllers.build(self._config.cluster, settings, wiring)
+        self._supervised("controllers", reconciler.run)
+
+    def _supervised(self, name: str, run: Run) -> None:
+        """Run the part again when it fails: the others go on meanwhile."""
+        again = functools.partial(
+            supervise, name, run, clock=self._clock, random=self._random, log=self._log
+        )
+        self.runs.append((name, again))
 
     async def _start_kube(self, keyring: Keyring) -> None:
         listening = self._bind("kube")
@@ -177,7 +221,22 @@ class Parts:
             except DeadlineExceeded:
                 self._log.warning("still waiting", **self.reasons())
             else:
-                return
+                break
+        await self._namespaces_stand()
+
+    async def _namespaces_stand(self) -> None:
+        """Wait, but not for ever, until the controllers have made what users take for granted."""
+        key = ObjectKey(self._config.cluster, "", DEFAULT_NAMESPACE)
+        try:
+            async with (
+                deadline(self._clock, PUBLISHING, "making the default namespaces"),
+                self._board.subscribe() as watched,
+            ):
+                watched.add(stands, key)
+                while not (await watched.next())[stands, key]:
+                    pass
+        except DeadlineExceeded as fault:
+            self._log.warning("still trying", what=fault.message)
 
     async def announce(self, group: asyncio.TaskGroup) -> None:
         """Tell the world where we listen; then be ready."""

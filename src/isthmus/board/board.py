@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import NamedTuple, ParamSpec, TypeVar
 
@@ -9,7 +10,7 @@ from isthmus.aio import Clock, Log
 from isthmus.board.feed import Feed
 from isthmus.board.subscription import Subscription
 from isthmus.board.tables import Intakes
-from isthmus.engine import Database, Query
+from isthmus.engine import Change, Database, Query
 from isthmus.store.contract import Store
 
 FENCE = 10.0
@@ -31,7 +32,7 @@ class Health(NamedTuple):
 class Board:
     """Owns the Database of one control plane.
 
-    Nobody else commits. `intakes` says where the objects of every store go.
+    Nobody commits but through it. `intakes` says where the objects of every store go.
     """
 
     def __init__(
@@ -90,6 +91,10 @@ class Board:
     def subscribe(self) -> Subscription:
         """Watched cells for one owner; use it as `async with`."""
         return Subscription(self._database, self._clock)
+
+    def commit(self, changes: Iterable[Change]) -> int:
+        """Commit rows that no store holds: settings, moments that have passed."""
+        return self._database.commit(changes)
 
     def read(self, query: Query[P, T], /, *key: P.args, **named: P.kwargs) -> T:
         """One answer, now."""

@@ -11,9 +11,9 @@ that grows, alone; its neighbours do not notice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from isthmus.aio import Alarm, Backoff, Clock, Log
 from isthmus.aio.supervise import describe as describe_error
@@ -34,6 +34,7 @@ AT_ONCE = 16
 PAUSES = Backoff(first=0.1, most=30.0)
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -64,7 +65,7 @@ class Board(Protocol):
     """What the shell needs of `board.Board`."""
 
     async def at(self, revision: int) -> None: ...
-    def read(self, query: Callable[..., T], *key: object) -> T: ...
+    def read(self, query: Query[P, T], /, *key: P.args, **named: P.kwargs) -> T: ...
     def subscribe(self) -> Subscription: ...
 
 
