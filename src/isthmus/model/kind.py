@@ -13,6 +13,7 @@ import msgspec
 
 from isthmus.errors import Cause
 from isthmus.model.key import Key
+from isthmus.model.names import Grammar, subdomain_problems
 from isthmus.model.schema import Schema
 
 Document = dict[str, Any]
@@ -21,8 +22,20 @@ Document = dict[str, Any]
 Default = Callable[[Document], None]
 """Fills in what the writer left out, in place; must be idempotent."""
 
+Carry = Callable[[Document, Document | None], None]
+"""(new, old or None on create): what is taken over from the old object or given at birth.
+
+Kubernetes: PrepareForCreate and PrepareForUpdate. Runs after defaults, before checks; idempotent.
+"""
+
 Check = Callable[[Document, Document | None], Iterable[Cause]]
 """(new, old or None) -> every fault with its path. Must stand any document that fits the schema."""
+
+Warn = Callable[[Document, Document | None], Iterable[str]]
+"""(new, old or None) -> what looks like a mistake and is allowed: texts of Warning headers.
+
+Must stand any document that fits the schema, as checks must.
+"""
 
 Convert = Callable[[Document, str, str], Document]
 """(document, from version, to version) -> the object in the other version; apiVersion stays."""
@@ -57,6 +70,8 @@ class Version(msgspec.Struct, frozen=True):
     schema: Schema
     columns: tuple[Column, ...] = ()
     served: bool = True
+    named: bool = True
+    """Whether the table begins with Name; only events do not."""
     deprecated: str = ""
     """The text of the Warning header when this version is used, or ""."""
 
@@ -79,12 +94,16 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     stored: str
     view: type[msgspec.Struct]
     namespaced: bool = True
+    grammar: Grammar = subdomain_problems
+    """What names of this kind must look like."""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     status: bool = True
     scale: Scale | None = None
     default: tuple[Default, ...] = ()
+    carry: tuple[Carry, ...] = ()
     check: tuple[Check, ...] = ()
+    warn: tuple[Warn, ...] = ()
     convert: Convert | None = None
     persisted: bool = True
     generation: bool = True

@@ -39,6 +39,33 @@ class Meta(View, frozen=True):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
+class CountedMeta(Meta, frozen=True):
+    """Metadata of objects whose status says which generation it is about."""
+
+    generation: int = 0
+
+
+class Condition(View, frozen=True):
+    """One condition of a status. Times are RFC 3339 text and change only with what they date."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_update_time: str = ""
+    last_transition_time: str = ""
+
+
+class Reference(View, frozen=True):
+    """core/v1 ObjectReference: what something is about."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
 class Requirement(View, frozen=True):
     """One matchExpressions entry; `operator` is In, NotIn, Exists or DoesNotExist."""
 

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from isthmus.model import apps, core
+from isthmus.model import (
+    apiextensions,
+    apps,
+    batch,
+    coordination,
+    core,
+    discovery,
+    rbac,
+    reviews,
+)
 from isthmus.model.kind import Kind
 
 
@@ -94,6 +103,12 @@ def _split_version(version: str) -> tuple[int, str, int]:
 KINDS: tuple[Kind, ...] = (
     *core.KINDS,
     *apps.KINDS,
+    *batch.KINDS,
+    *discovery.KINDS,
+    *coordination.KINDS,
+    *rbac.KINDS,
+    *reviews.KINDS,
+    *apiextensions.KINDS,
 )
 
 BUILT_IN = Registry(KINDS)

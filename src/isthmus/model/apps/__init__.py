@@ -1,21 +1,28 @@
-"""The apps API group, v1."""
+"""The apps API group, v1: workloads as pods from a template."""
 
-from isthmus.model.kind import Kind, Scale, Version
-from isthmus.model.meta import Object
-from isthmus.model.wire.schemas import schema_of
-
-KINDS: tuple[Kind, ...] = (
-    Kind(
-        group="apps",
-        name="Deployment",
-        plural="deployments",
-        singular="deployment",
-        stored="v1",
-        view=Object,
-        versions=(Version("v1", schema_of("apps.v1.Deployment")),),
-        short_names=("deploy",),
-        categories=("all",),
-        custom=False,
-        scale=Scale(),
-    ),
+from isthmus.model.apps.common import RollingUpdate, Strategy
+from isthmus.model.apps.deployment import DEPLOYMENT, Deployment
+from isthmus.model.apps.replicaset import (
+    CONTROLLER_REVISION,
+    REPLICA_SET,
+    ControllerRevision,
+    ReplicaSet,
 )
+from isthmus.model.apps.statefulset import STATEFUL_SET, StatefulSet
+from isthmus.model.kind import Kind
+
+KINDS: tuple[Kind, ...] = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, CONTROLLER_REVISION)
+
+__all__ = [
+    "CONTROLLER_REVISION",
+    "DEPLOYMENT",
+    "KINDS",
+    "REPLICA_SET",
+    "STATEFUL_SET",
+    "ControllerRevision",
+    "Deployment",
+    "ReplicaSet",
+    "RollingUpdate",
+    "StatefulSet",
+    "Strategy",
+]

@@ -1,39 +1,53 @@
-"""The core API group, v1."""
+"""The core API group, v1: a module for each kind, larger ones with their rules beside them."""
 
-from isthmus.model.kind import Kind, Version
-from isthmus.model.meta import Object
-from isthmus.model.wire.schemas import schema_of
-
-
-def _kind(
-    name: str,
-    plural: str,
-    *short: str,
-    namespaced: bool = True,
-    status: bool = True,
-    categories: tuple[str, ...] = (),
-) -> Kind:
-    return Kind(
-        group="",
-        name=name,
-        plural=plural,
-        singular=name.lower(),
-        stored="v1",
-        view=Object,
-        custom=False,
-        versions=(Version("v1", schema_of(f"core.v1.{name}")),),
-        short_names=short,
-        namespaced=namespaced,
-        status=status,
-        categories=categories,
-    )
-
+from isthmus.model.core.config import (
+    CONFIG_MAP,
+    SECRET,
+    SERVICE_ACCOUNT,
+    ConfigMap,
+    Secret,
+    ServiceAccount,
+)
+from isthmus.model.core.endpoints import ENDPOINTS, Endpoints
+from isthmus.model.core.event import EVENT, Event
+from isthmus.model.core.namespace import NAMESPACE, Namespace
+from isthmus.model.core.node import NODE, Node
+from isthmus.model.core.pod import POD, Container, Pod
+from isthmus.model.core.service import SERVICE, Service, ServicePort
+from isthmus.model.kind import Kind
 
 KINDS: tuple[Kind, ...] = (
-    _kind("Namespace", "namespaces", "ns", namespaced=False),
-    _kind("Service", "services", "svc", categories=("all",)),
-    _kind("Pod", "pods", "po", categories=("all",)),
-    _kind("ConfigMap", "configmaps", "cm", status=False),
-    _kind("Secret", "secrets", status=False),
-    _kind("ServiceAccount", "serviceaccounts", "sa", status=False),
+    NAMESPACE,
+    SERVICE,
+    ENDPOINTS,
+    POD,
+    SERVICE_ACCOUNT,
+    CONFIG_MAP,
+    SECRET,
+    NODE,
+    EVENT,
 )
+
+__all__ = [
+    "CONFIG_MAP",
+    "ENDPOINTS",
+    "EVENT",
+    "KINDS",
+    "NAMESPACE",
+    "NODE",
+    "POD",
+    "SECRET",
+    "SERVICE",
+    "SERVICE_ACCOUNT",
+    "ConfigMap",
+    "Container",
+    "Endpoints",
+    "Event",
+    "Namespace",
+    "Node",
+    "Pod",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServicePort",
+]
