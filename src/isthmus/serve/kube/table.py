@@ -1,7 +1,8 @@
 """Objects as kubectl's `get` wants them: meta.k8s.io/v1 Tables, and metadata without the rest.
 
 The server makes the cells (Age too); an object's metadata, or the object whole, goes into its row
-as the bytes that are stored. The first column is Name, then come the columns of the version.
+as the bytes that are stored. The first column is Name, then come the columns of the version, or Age
+if it has none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from isthmus.errors import BadRequest
+from isthmus.model.columns import AGE
 from isthmus.model.kind import Column, Document, Version
 
 
@@ -88,8 +90,8 @@ class Tables:
     """The tables of one version of one kind. Make it once: it holds encoded headings."""
 
     def __init__(self, version: Version) -> None:
-        self._columns = version.columns
-        self._headings = _ENCODER.encode([_NAME, *map(_heading, version.columns)])
+        self._columns = version.columns or (AGE,)
+        self._headings = _ENCODER.encode([_NAME, *map(_heading, self._columns)])
 
     def of_list(
         self, raws: Iterable[bytes], meta: ListMeta, now: float, rows: Include = Include.METADATA

@@ -9,7 +9,7 @@ import pytest
 from isthmus.errors import BadRequest
 from isthmus.serve.kube import table
 from isthmus.serve.kube.table import Include, ListMeta, Tables
-from tests.unit.serve.kube.kinds import WIDGET
+from tests.unit.serve.kube.kinds import THING, WIDGET
 
 TABLES = Tables(WIDGET.versions[0])
 META = {"name": "w", "namespace": "n", "labels": {"a": "b"}, "resourceVersion": "7"}
@@ -39,6 +39,13 @@ def test_a_list_is_a_table_with_name_first_and_the_kinds_columns_after() -> None
         ("Since", "string", "", 1),
     ]
     assert told["rows"] == [{"cells": ["w", 3, "60s"], "object": PARTIAL}] * 2
+
+
+def test_a_kind_without_columns_shows_its_age() -> None:
+    thing = b'{"metadata":{"name":"t","creationTimestamp":"1970-01-01T00:00:10Z"}}'
+    told = json.loads(Tables(THING.versions[0]).of_object(thing, 7, now=70.0))
+    assert [column["name"] for column in told["columnDefinitions"]] == ["Name", "Age"]
+    assert told["rows"][0]["cells"] == ["t", "60s"]
 
 
 def test_an_empty_list_is_a_table_without_rows() -> None:

@@ -120,6 +120,7 @@ def one(**fields: object) -> dict[str, Any]:
          {"items": [A, C, B]}),
         ({}, {"$setElementOrder/items": [B, A], "items": [B, A]}, {"items": [B, A]}),
         ({}, {"$setElementOrder/items": [B, A]}, {}),
+        ({"items": [A]}, {"$setElementOrder/items": None}, {"items": [A]}),
         ({"items": [A, B]},
          {"$setElementOrder/items": [B], "items": [one(**{"$patch": "delete"})]}, {"items": [B]}),
         ({"items": [A, B]}, {"$setElementOrder/items": [C, A, B], "items": None}, {}),
