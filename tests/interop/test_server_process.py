@@ -339,3 +339,32 @@ def test_the_version_is_the_packages() -> None:
         timeout=60,
     )
     assert json.loads(done.stdout)["version"] == __version__
+
+
+def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
+    """A limit on file sizes stands in for a full disk."""
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 0; exec "$@"', "-",
+         sys.executable, "-m", "isthmus", "server", "--data-dir", str(tmp_path), *ANYWHERE],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("isthmus: error: cannot write in the data directory")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_ipv6(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, *MEMORY, "--listen", "kube=[::1]:0") as server:
+        assert server.endpoints["kube"].startswith("[::1]:")
+        assert server.request("GET", "/api/v1/namespaces/default")[0] == 200
+
+
+def test_readiness_is_told_at_the_api_too(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, *MEMORY) as server:
+        connection = server.connect()
+        connection.request("GET", "/readyz")
+        assert connection.getresponse().read() == b"ok"
+        connection.close()

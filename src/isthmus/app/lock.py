@@ -24,10 +24,7 @@ def hold(data_dir: Path) -> Iterator[None]:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as fault:
-        raise UserFault(
-            f"cannot write in the data directory {data_dir}: {fault.strerror}; "
-            "give it to this user, or name another --data-dir"
-        ) from fault
+        raise _unwritable(data_dir, fault) from fault
     try:
         _acquire(handle, data_dir)
         yield
@@ -44,5 +41,15 @@ def _acquire(handle: int, data_dir: Path) -> None:
             f"another isthmus server (pid {owner}) uses {data_dir}; "
             "stop it, or name another --data-dir"
         ) from fault
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    except OSError as fault:
+        raise _unwritable(data_dir, fault) from fault
+
+
+def _unwritable(data_dir: Path, fault: OSError) -> UserFault:
+    return UserFault(
+        f"cannot write in the data directory {data_dir}: {fault.strerror}; "
+        "make room and give it to this user, or name another --data-dir"
+    )

@@ -6,6 +6,7 @@ goes into a file whose name is told.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sys
@@ -17,6 +18,14 @@ import click
 
 from isthmus import __version__
 from isthmus.errors import IsthmusError
+
+MACHINE = frozenset(
+    {
+        errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO,
+        errno.EMFILE, errno.ENFILE, errno.ENOMEM,
+    }
+)  # fmt: skip
+"""What a machine lacks or forbids: nobody's bug, wherever it strikes."""
 
 MANY = 10
 """Causes told of one error; an object with a hundred faults has one fault."""
@@ -46,7 +55,13 @@ def refused(fault: IsthmusError) -> int:
 def unexpected(fault: Exception) -> int:
     """A group of errors of ours is the first of them; the rest is our fault."""
     known = foreseen(fault)
-    return refused(known) if known is not None else bug(fault)
+    if known is not None:
+        return refused(known)
+    if isinstance(fault, OSError) and fault.errno in MACHINE:
+        where = f" ({fault.filename})" if fault.filename else ""
+        _say(f"this machine cannot: {fault.strerror}{where}")
+        return 1
+    return bug(fault)
 
 
 def bug(fault: Exception) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -209,6 +210,13 @@ def test_a_group_of_our_errors_is_the_first_of_them(
     failing(group, monkeypatch)
     assert run(["version"]) == 1
     assert capsys.readouterr().err == "isthmus: error: the port is taken\n"
+
+
+def test_a_full_disk_is_no_bug(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(OSError(errno.ENOSPC, "No space left on device", "/data/x"), monkeypatch)
+    assert run(["version"]) == 1
+    told = capsys.readouterr().err
+    assert told == "isthmus: error: this machine cannot: No space left on device (/data/x)\n"
 
 
 def test_a_bug_is_an_id_and_a_private_file(
