@@ -5,6 +5,7 @@ opinion: a view that memoises nothing and finds index and join members by lookin
 Depth: HYPOTHESIS_PROFILE=thorough.
 """
 
+# ruff: noqa: ANN401, SLF001
 from __future__ import annotations
 
 import logging
@@ -246,9 +247,7 @@ changes = st.lists(puts | puts | deletes, min_size=1, max_size=4)
 cells = st.sampled_from(CELLS)
 
 
-def applied(
-    held: dict[Any, dict[Any, Any]], some: Iterable[Change]
-) -> dict[Any, dict[Any, Any]]:
+def applied(held: dict[Any, dict[Any, Any]], some: Iterable[Change]) -> dict[Any, dict[Any, Any]]:
     new = {table: dict(content) for table, content in held.items()}
     for change in some:
         if isinstance(change, Put):
@@ -393,8 +392,10 @@ class Histories(RuleBasedStateMachine):
         for cell in self.every_cell():
             shape = (cell, cell.state, cell.value, cell.reads, cell.verified_at, cell.changed_at)
             found.append((*shape, list(readers_of(cell))))
-        for source in self.sources():
-            found.append([(k, list(readers_of(i)), i.changed_at) for k, i in source.cells.items()])
+        found.extend(
+            [(key, list(readers_of(node)), node.changed_at) for key, node in source.cells.items()]
+            for source in self.sources()
+        )
         return found
 
     def every_cell(self) -> list[Cell]:
@@ -432,4 +433,4 @@ def _plain(found: object) -> object:
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=5 * settings().max_examples)
+TestHistories.settings = settings(max_examples=3 * settings().max_examples)

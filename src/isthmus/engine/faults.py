@@ -30,7 +30,10 @@ class BadCommit(EngineError):
 
 
 class Cycle(EngineError):
-    """A cell reads itself, directly or through others. Loop inside one query with a visited set."""
+    """A cell reads itself, directly or through others. Loop inside one query with a visited set.
+
+    A query must not catch it: which cell of the circle meets it depends on which was asked first.
+    """
 
 
 class NotListed(EngineError):

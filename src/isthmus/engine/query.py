@@ -19,6 +19,13 @@ T_co = TypeVar("T_co", covariant=True)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
+_NOT_PLAIN = (
+    inspect.iscoroutinefunction,
+    inspect.isgeneratorfunction,
+    inspect.isasyncgenfunction,
+)
+
+
 class Query(Generic[P, T_co]):
     """A pure function of a view and keys whose value is memoised per key.
 
@@ -104,7 +111,7 @@ def query(fn: Callable[Concatenate[View, P], T_co]) -> Query[P, T_co]:
     name = getattr(fn, "__qualname__", repr(fn))
     if not inspect.isfunction(fn) or fn.__qualname__ != fn.__name__ or fn.__name__ == "<lambda>":
         raise BadQuery(f"{name} is not a module-level function, so it cannot be a query")
-    if inspect.iscoroutinefunction(fn) or inspect.isgeneratorfunction(fn):
+    if any(kind(fn) for kind in _NOT_PLAIN):
         raise BadQuery(f"{name} is a coroutine or generator function; a query returns its value")
     parameters = list(inspect.signature(fn).parameters.values())
     if not parameters or any(

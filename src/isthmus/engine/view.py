@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 DEPTH = 50  # nested evaluations; each costs about five Python frames of the 1,000 allowed
 
+_WALK = 16  # verifying a read costs about a sixteenth of an evaluation
+
 _MUTABLE: frozenset[type] = frozenset(
     {list, dict, set, bytearray, GeneratorType, CoroutineType, AsyncGeneratorType, map, filter}
 )
@@ -146,43 +148,51 @@ class View:
         return cell
 
     def _refresh(self, root: Cell, budget: Budget | None = None) -> bool:
-        """Evaluate a dirty cell; verify the reads of a check cell, in recorded order, in a loop."""
+        """Evaluate a dirty cell; verify the reads of a check cell, in recorded order, in a loop.
+
+        False if the budget ran out; it is asked once as much was evaluated as was walked, because
+        the next call walks down again.
+        """
         if root.state == DIRTY:
             self._evaluate(root)
             return True
         if root.state == BUSY:
             self._raise_cycle(root)
-        path: list[tuple[Cell, int]] = []
-        cell, at = root, 0
+        above: list[tuple[Cell, int]] = []  # what waits for `cell`, and at which of its reads
+        cell, at, evaluated = root, 0, 0
         cell.state = BUSY
         try:
             while True:
                 child, at = self._next_stale(cell, at)
                 if child is not None and child.state == CHECK:
-                    path.append((cell, at))
+                    above.append((cell, at))
                     cell, at = child, 0
                     cell.state = BUSY
                     continue
                 if child is not None and child.state == DIRTY:
                     self._evaluate(child)
-                elif child is not None:
-                    self._evaluate(cell)
-                    if not path:
-                        return True
-                    cell, at = path.pop()
+                    evaluated += 1
                 else:
-                    cell.verified_at = self.revision
-                    cell.state = CLEAN
-                    if not path:
+                    evaluated += self._conclude(cell, holds=child is None)
+                    if not above:
                         return True
-                    cell, at = path.pop()
-                    continue
-                if budget is not None and not budget():
-                    self._recheck([cell, *(above for above, _ in path)])
+                    cell, at = above.pop()
+                walked = (len(above) + at) // _WALK
+                if budget is not None and evaluated > walked and not budget():
+                    self._recheck(cell, above)
                     return False
         except BaseException:
-            self._recheck([cell, *(above for above, _ in path)])
+            self._recheck(cell, above)
             raise
+
+    def _conclude(self, cell: Cell, *, holds: bool) -> int:
+        """All reads were verified, or one has changed; the number of evaluations it took."""
+        if not holds:
+            self._evaluate(cell)
+            return 1
+        cell.verified_at = self.revision
+        cell.state = CLEAN
+        return 0
 
     def _next_stale(self, cell: Cell, at: int) -> tuple[Any, int]:
         """The first read from `at` on that is not clean or has changed since; None if all hold."""
@@ -194,12 +204,12 @@ class View:
             at += 1
         return None, at
 
-    def _recheck(self, cells: list[Cell]) -> None:
+    def _recheck(self, cell: Cell, above: list[tuple[Cell, int]]) -> None:
         """Put cells whose verification was broken off back to be verified."""
-        for cell in cells:
-            if cell.state == BUSY:
-                cell.state = CHECK
-                self._spread(cell)
+        for broken in (cell, *(waiting for waiting, _ in above)):
+            if broken.state == BUSY:
+                broken.state = CHECK
+                self._spread(broken)
 
     def _spread(self, cell: Cell) -> None:
         """Restore "the readers of an unclean cell are unclean"; only a cycle can have broken it."""
@@ -207,7 +217,10 @@ class View:
     def _raise_cycle(self, cell: Cell) -> None:
         self._loops.add(cell)
         path = " -> ".join(map(repr, [*self.stack[-8:], cell]))
-        raise Cycle(f"a cell reads itself: {path}")
+        error = Cycle(f"a cell reads itself: {path}")
+        self.failures += 1
+        report(error, cell.query.name, cell.query.address(cell.key)[1:])  # even if it is swallowed
+        raise error
 
     def _evaluate(self, cell: Cell) -> None:
         stack = self.stack
@@ -258,7 +271,10 @@ class View:
     def _fail(self, cell: Cell, error: Exception, reads: dict[Node, None]) -> None:
         if same_fault(cell.error, error):
             return
-        if not any(isinstance(read, Cell) and read.error is error for read in reads):
+        told = isinstance(error, Cycle) or any(
+            isinstance(read, Cell) and read.error is error for read in reads
+        )
+        if not told:
             self.failures += 1
             report(error, cell.query.name, cell.query.address(cell.key)[1:])
         cell.error = error.with_traceback(None)
