@@ -5,12 +5,12 @@ Where a kind keeps its replicas is in its `Kind.scale`, as dotted paths.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from isthmus.errors import BadRequest, Cause, Invalid, MethodNotAllowed, Subject
 from isthmus.model.kind import Document, Kind, Scale
 from isthmus.model.schema import Schema, Type
+from isthmus.model.selectors import selector_text
 from isthmus.store.objects import Preconditions
 
 MAX_REPLICAS = 2**31 - 1
@@ -40,7 +40,7 @@ def of(kind: Kind, document: Document) -> Document:
     paths = _paths(kind)
     metadata = document.get("metadata") or {}
     status: Document = {"replicas": _count(_at(document, paths.status_replicas))}
-    selector = _selector_text(_at(document, paths.selector))
+    selector = _text(_at(document, paths.selector))
     if selector:
         status["selector"] = selector
     return {
@@ -127,34 +127,12 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-# ---- selectors as text
-
-
-def _selector_text(value: object) -> str:
+def _text(value: object) -> str:
     """A selector as autoscalers read it: text as it is, labels, or a meta/v1 LabelSelector."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict):
         return ""
     if value.keys() <= {"matchLabels", "matchExpressions"}:
-        return ",".join(_requirements(value))
-    return ",".join(_pairs(value))
-
-
-def _pairs(labels: Mapping[str, object]) -> Iterator[str]:
-    return (f"{name}={value}" for name, value in sorted(labels.items()))
-
-
-def _requirements(selector: Mapping[str, Any]) -> Iterator[str]:
-    yield from _pairs(selector.get("matchLabels") or {})
-    for item in selector.get("matchExpressions") or ():
-        key, values = item.get("key", ""), ",".join(sorted(item.get("values") or ()))
-        match item.get("operator"):
-            case "In":
-                yield f"{key} in ({values})"
-            case "NotIn":
-                yield f"{key} notin ({values})"
-            case "Exists":
-                yield key
-            case "DoesNotExist":
-                yield f"!{key}"
+        return selector_text(value)
+    return selector_text({"matchLabels": value})

@@ -16,12 +16,17 @@ import msgspec
 
 from isthmus.errors import BadRequest
 from isthmus.model.kind import Document, Kind
+from isthmus.model.names import label_value_problems, qualified_problems
 
 MAX_SELECTOR = 65536
 """Longest selector text in characters."""
 
 MAX_REQUIREMENTS = 1024
 """Most requirements in one selector, and most values in one requirement."""
+
+
+MAX_KEY = 317
+"""Longest label key: a prefix of 253 characters, a slash, and 63."""
 
 
 class Operator(StrEnum):
@@ -154,8 +159,6 @@ def _text_at(document: Document, path: tuple[str, ...]) -> str:
 # ------------------------------------------------------------------------------------------- labels
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _TOKEN = re.compile(r"\s*(?:(?P<op>==|!=|[=!<>(),])|(?P<word>[^\s=!<>(),]+))")
 _SYMBOLS = {"=": Operator.IN, "==": Operator.IN, "!=": Operator.NOT_IN,
             ">": Operator.GREATER, "<": Operator.LESS}  # fmt: skip
@@ -236,11 +239,9 @@ class _Labels:
 
     def _key(self) -> str:
         key = self._word("a label key")
-        prefix, slash, name = key.rpartition("/")
-        if not _NAME.fullmatch(name):
-            raise self._fault(f"'{key}' is no label key")
-        if slash and not (len(prefix) <= 253 and _PREFIX.fullmatch(prefix)):
-            raise self._fault(f"'{prefix}' is no prefix of a label key")
+        problems = qualified_problems(key) if len(key) <= MAX_KEY else ["too long"]
+        if problems:
+            raise self._fault(f"'{key:.80}' is no label key: {problems[0]}")
         return key
 
     def _condition(self) -> tuple[Operator, frozenset[str]]:
@@ -264,8 +265,9 @@ class _Labels:
         return self._checked(value)
 
     def _checked(self, value: str) -> str:
-        if value and not _NAME.fullmatch(value):
-            raise self._fault(f"'{value}' is no label value")
+        problems = label_value_problems(value) if len(value) <= MAX_KEY else ["too long"]
+        if problems:
+            raise self._fault(f"'{value:.80}' is no label value: {problems[0]}")
         return value
 
     def _set(self) -> frozenset[str]:
