@@ -89,8 +89,6 @@ def _grace(reader: Reader, value: object) -> int | None:
 
 
 def _texts(reader: Reader, value: object) -> list[str]:
-    if value is None:
-        return []
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value
     reader.unreadable("dryRun", "Invalid value: must be a list of strings")
