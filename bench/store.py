@@ -23,7 +23,7 @@ ROWS = 10_000
 SLICE = 0.003
 """Seconds for which the event loop computes at a time, when it is busy."""
 SWITCH = 0.001
-"""Seconds after which a waiting thread gets its turn. If it is longer than a slice, the writer can starve."""
+"""Seconds after which a waiting thread has its turn: under a slice, or the writer may starve."""
 
 VALUE = codec.encode(
     {
