@@ -164,8 +164,9 @@ def _address_faults(address: str, path: str, kind: str) -> Iterator[Cause]:
 
 
 def _is_special(address: IPv4Address | IPv6Address) -> bool:
-    """Nowhere, everywhere, or the host's own metadata service. Kubernetes refuses loopback too; we
-    allow it, so that a mesh without network namespaces can have endpoints.
+    """Nowhere, everywhere, or a metadata service of the host.
+
+    Kubernetes refuses loopback too; we allow it, so that a mesh can do without network namespaces.
     """
     return address.is_unspecified or address.is_link_local or address.is_multicast
 

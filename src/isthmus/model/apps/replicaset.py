@@ -16,7 +16,8 @@ from isthmus.model.apps.common import (
     selector_and_template_faults,
 )
 from isthmus.model.columns import AGE, NONE, number_column
-from isthmus.model.document import ensure, items, settle, text, truth
+from isthmus.model.document import ensure, get, items, settle, text, truth
+from isthmus.model.faults import wrong_type
 from isthmus.model.kind import Column, Document, Kind, Scale, Version
 from isthmus.model.meta import Condition, CountedMeta, LabelSelector, Meta, View
 from isthmus.model.metacheck import unchanged
@@ -79,6 +80,9 @@ def _controller(document: Document, _now: float) -> str:
 
 
 def _revision_faults(document: Document, old: Document | None) -> Iterator[Cause]:
+    data = get(document, "data")
+    if data is not None and not isinstance(data, dict):
+        yield wrong_type("data", data, "must be an object")
     yield from unchanged(document, old, "data")
 
 
