@@ -8,8 +8,8 @@
 Two invariants carry everything else: the readers of a cell that is not clean are not clean, and a
 clean cell's reads are clean. So marking may stop at the first cell that is not clean.
 
-Most cells have no reader or one. `readers` is therefore None, the one reader itself, or a dict of
-readers (a set that keeps order): a dict for each would double the size of a cell.
+Most cells have no reader or one, and no watch or one. `readers` and `watches` are therefore None,
+the one itself, or a dict of several (a set that keeps order): dicts would double a cell's size.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Cell:
         self.changed_at = 0
         self.verified_at = 0
         self.state = DIRTY
-        self.watches: dict[Watch, None] | None = None
+        self.watches: Watch | dict[Watch, None] | None = None
 
     def __repr__(self) -> str:
         return self.query.describe(self.key)
@@ -139,3 +139,33 @@ def unlink(node: Node, reader: Cell) -> bool:
             node.readers = None
             return True
     return False
+
+
+def watches_of(cell: Cell) -> Iterable[Watch]:
+    """The watches on `cell`, in the order in which they came."""
+    watches = cell.watches
+    if watches is None:
+        return ()
+    return watches if isinstance(watches, dict) else (watches,)
+
+
+def hold(cell: Cell, watch: Watch) -> None:
+    """Put a watch on `cell`."""
+    watches = cell.watches
+    if watches is None:
+        cell.watches = watch
+    elif isinstance(watches, dict):
+        watches[watch] = None
+    else:
+        cell.watches = {watches: None, watch: None}
+
+
+def let_go(cell: Cell, watch: Watch) -> bool:
+    """Take a watch off `cell`; True if that was the last."""
+    watches = cell.watches
+    if isinstance(watches, dict):
+        watches.pop(watch, None)
+        if watches:
+            return False
+    cell.watches = None
+    return True

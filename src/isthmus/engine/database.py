@@ -15,6 +15,7 @@ from isthmus.engine.cell import (
     Input,
     readers_of,
     unlink,
+    watches_of,
 )
 from isthmus.engine.commit import absorb, edits, gather
 from isthmus.engine.faults import BadCommit
@@ -104,7 +105,7 @@ class Database(View):
         woken: dict[Watch, None] = {}
         while fresh:
             cell = fresh.pop()
-            for watch in cell.watches or ():
+            for watch in watches_of(cell):
                 watch.remember(cell)
                 woken[watch] = None
             for reader in readers_of(cell):

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, Self
 
-from isthmus.engine.cell import UNSET, Cell, same
+from isthmus.engine.cell import UNSET, Cell, hold, let_go, same
 from isthmus.engine.faults import ClosedWatch
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class Watch:
         if cell in self._cells:
             return
         self._cells[cell] = None
-        if cell.watches is None:
-            cell.watches = {}
-        cell.watches[self] = None
+        hold(cell, self)
         self._told[cell] = UNSET
         self._unsettled[cell] = None
         self.alert()
@@ -65,11 +63,8 @@ class Watch:
         del self._cells[cell]
         self._told.pop(cell, None)
         self._unsettled.pop(cell, None)
-        if cell.watches is not None:
-            cell.watches.pop(self, None)
-            if not cell.watches:
-                cell.watches = None
-                self._database.release(cell)
+        if let_go(cell, self):
+            self._database.release(cell)
 
     def settle(self, budget: Callable[[], bool] | None = None) -> bool:
         """Bring what was touched up to date; True when all of it is.
@@ -79,10 +74,11 @@ class Watch:
         """
         self._check_open()
         while self._unsettled:
-            cell = next(iter(self._unsettled))
+            # From the end: a dict that loses its first entries is slow to find the next one.
+            cell = next(reversed(self._unsettled))
             if not self._database.bring(cell, budget):
                 return False
-            self._unsettled.pop(cell, None)
+            self._unsettled.popitem()
             if budget is not None and self._unsettled and not budget():
                 return False
         return True
@@ -96,11 +92,11 @@ class Watch:
         self.settle()
         self._awake = False
         news: dict[tuple[Any, ...], Any] = {}
-        for cell, told in list(self._told.items()):
+        before, self._told = self._told, {}  # not emptied: an emptied dict keeps its size
+        for cell, told in before.items():
             if cell.error is not None:
-                continue
-            del self._told[cell]
-            if not same(told, cell.value):
+                self._told[cell] = told
+            elif not same(told, cell.value):
                 news[cell.query.address(cell.key)] = cell.value
         return news
 
