@@ -342,7 +342,8 @@ def test_the_version_is_the_packages() -> None:
 
 
 def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
-    """A limit on file sizes stands in for a full disk."""
+    """A limit on file sizes stands in for a full disk (to coverage too, so it stays out)."""
+    environment = {name: value for name, value in os.environ.items() if "COV" not in name}
     done = subprocess.run(
         ["bash", "-c", 'ulimit -f 0; exec "$@"', "-",
          sys.executable, "-m", "isthmus", "server", "--data-dir", str(tmp_path), *ANYWHERE],
@@ -350,6 +351,7 @@ def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
         text=True,
         check=False,
         timeout=60,
+        env=environment,
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.startswith("isthmus: error: cannot write in the data directory")
@@ -368,3 +370,13 @@ def test_readiness_is_told_at_the_api_too(tmp_path: Path) -> None:
         connection.request("GET", "/readyz")
         assert connection.getresponse().read() == b"ok"
         connection.close()
+
+
+def test_a_name_is_as_good_as_an_address(tmp_path: Path) -> None:
+    """The kubeconfig has the address that was bound; the certificate answers to it."""
+    with ServerProcess(tmp_path, *MEMORY, "--listen", "kube=localhost:0") as server:
+        assert server.request("GET", "/api/v1/namespaces/default")[0] == 200
+    sans = "127.0.0.9"
+    with ServerProcess(tmp_path, *MEMORY, "--listen", f"kube={sans}:0") as server:
+        assert server.endpoints["kube"].startswith(sans)
+        assert server.request("GET", "/api/v1/namespaces/default")[0] == 200

@@ -25,6 +25,9 @@ _EXTRAS = {
     "namespaces": (Subresource("finalize", ("update",)),),
 }
 
+V2_ASKED = V2_MEDIA.replace("spec.v2.v1.0", "spec.v2@v1.0")
+"""How client-go writes the media type when it asks."""
+
 
 class Documents:
     """Answers GETs of paths that name no resource."""
@@ -64,7 +67,8 @@ class Documents:
             case ("apis", group, version):
                 return self._discovery.version(group, version)
             case ("openapi", "v2"):
-                return V2 if wants_protobuf(accepts, V2_MEDIA) else V2_JSON
+                wanted = any(wants_protobuf(accepts, media) for media in (V2_MEDIA, V2_ASKED))
+                return V2 if wanted else V2_JSON
             case ("openapi", "v3"):
                 return self._openapi.index
             case ("openapi", "v3", "api", version):

@@ -17,6 +17,7 @@ from isthmus.errors import BadRequest, Cause, Invalid, MethodNotAllowed, NotFoun
 from isthmus.model import document as look
 from isthmus.model.kind import Document, Kind
 from isthmus.model.registry import Registry
+from isthmus.model.reviews import TOKEN_REQUEST
 from isthmus.model.times import format_time
 from isthmus.serve.kube.answer import Answer, Asked, of_document
 from isthmus.serve.kube.auth import (
@@ -34,11 +35,6 @@ from isthmus.serve.kube.options import Validation, write_options
 from isthmus.serve.kube.read import Reader
 from isthmus.serve.kube.status import subject
 from isthmus.store.codec import document as read_document
-
-SHORTEST_TOKEN = 600
-"""Seconds that a token lives at least (Kubernetes: 10 minutes)."""
-
-DEFAULT_TOKEN = 3600
 
 LONGEST_TOKEN = 365 * 86400
 """Seconds that a token lives at most, whatever is asked."""
@@ -85,12 +81,12 @@ class Reviews:
             case "TokenReview":
                 return await self._token_review(spec)
             case "SelfSubjectAccessReview":
-                return self._access(asked.user, spec, asked.kind)
+                return self._access(asked.user, spec)
             case "SubjectAccessReview":
-                return self._access(_subject(spec, asked.kind), spec, asked.kind)
+                return self._access(_subject(spec), spec)
             case "LocalSubjectAccessReview":
                 _local(spec, asked)
-                return self._access(_subject(spec, asked.kind), spec, asked.kind)
+                return self._access(_subject(spec), spec)
             case "SelfSubjectRulesReview":
                 return _rules(asked.user)
             case name:
@@ -98,8 +94,8 @@ class Reviews:
 
     # -------------------------------------------------------------------------------- may I
 
-    def _access(self, user: User, spec: Document, kind: Kind) -> Document:
-        decision = self._authorizer.decide(user, _question(spec, kind))
+    def _access(self, user: User, spec: Document) -> Document:
+        decision = self._authorizer.decide(user, _question(spec))
         answer: Document = {"allowed": decision.allowed}
         if decision.reason:
             answer["reason"] = decision.reason
@@ -110,8 +106,6 @@ class Reviews:
     async def _token_review(self, spec: Document) -> Document:
         audiences = look.strings(spec, "audiences")[:MAX_AUDIENCES]
         token = look.text(spec, "token")
-        if not token:
-            return {"user": {}, "error": "the review holds no token"}
         try:
             user = await self._tokens.verify(token, audiences)
         except Unauthenticated as fault:
@@ -126,14 +120,11 @@ class Reviews:
         if self._issuer is None or (asked.kind.group, asked.kind.plural) != ("", "serviceaccounts"):
             raise NotFound("the server could not find the requested resource")
         target = asked.target
-        kind = self._kinds.by_kind("authentication.k8s.io", "TokenRequest")
-        if kind is None:
-            raise NotFound("the server could not find the requested resource")
-        request, warnings = await _read(asked, kind)
+        request, warnings = await _read(asked, TOKEN_REQUEST)
         spec = look.mapping(request, "spec")
         account = await self._bound(asked.kind, target.namespace, target.name)
         bound = await self._bound_to(spec, target.namespace)
-        seconds = _lifetime(look.number(spec, "expirationSeconds", DEFAULT_TOKEN), kind)
+        seconds = min(look.number(spec, "expirationSeconds"), LONGEST_TOKEN)
         now = self._clock.utc()
         lifetime = timedelta(seconds=seconds)
         token = self._issuer.sign(
@@ -180,16 +171,16 @@ async def _read(asked: Asked, kind: Kind) -> tuple[Document, tuple[str, ...]]:
     of_kind(found.document, kind, version)
     if kind.namespaced and kind is asked.kind:
         place(found.document, kind, asked.target.namespace, "")
-    return checked(found.document, found.repeated, kind, version, options.validation)
+    document, said = checked(found.document, found.repeated, kind, version, options.validation)
+    causes = [cause for check in kind.check for cause in check(document, None)]
+    if causes:
+        raise Invalid("", about=subject(kind), causes=causes)
+    return document, said
 
 
-def _question(spec: Document, kind: Kind) -> Attributes:
-    """What the review asks: about a resource or about a path, exactly one of them."""
+def _question(spec: Document) -> Attributes:
+    """What the review asks: about a resource or about a path."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if (resource is None) == (path is None):
-        message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        cause = Cause("spec.resourceAttributes", message, "FieldValueInvalid")
-        raise Invalid("", about=subject(kind), causes=[cause])
     if path is not None:
         return Attributes(look.text(path, "verb"), path=look.text(path, "path") or "/")
     wanted = [
@@ -199,15 +190,12 @@ def _question(spec: Document, kind: Kind) -> Attributes:
     return Attributes(*wanted)
 
 
-def _subject(spec: Document, kind: Kind) -> User:
+def _subject(spec: Document) -> User:
     """Whom a SubjectAccessReview asks about."""
-    name, groups = look.text(spec, "user"), tuple(look.strings(spec, "groups"))
-    if not name and not groups:
-        cause = Cause("spec.user", "at least one of user or group must be specified")
-        raise Invalid("", about=subject(kind), causes=[cause])
     extra: Mapping[str, Any] = look.mapping(spec, "extra")
     held = {key: tuple(map(str, values)) for key, values in extra.items()}
-    return User(name, groups, look.text(spec, "uid"), held)
+    groups = tuple(look.strings(spec, "groups"))
+    return User(look.text(spec, "user"), groups, look.text(spec, "uid"), held)
 
 
 def _local(spec: Document, asked: Asked) -> None:
@@ -235,11 +223,3 @@ def _rules(user: User) -> Document:
                  "/openapi/*", "/readyz", "/version"]  # fmt: skip
         rules["nonResourceRules"].append({"verbs": ["get"], "nonResourceURLs": known})
     return rules
-
-
-def _lifetime(seconds: int, kind: Kind) -> int:
-    if seconds < SHORTEST_TOKEN:
-        message = "may not specify a duration less than 10 minutes"
-        cause = Cause("spec.expirationSeconds", f"Invalid value: {seconds}: {message}")
-        raise Invalid("", about=subject(kind), causes=[cause])
-    return min(seconds, LONGEST_TOKEN)

@@ -52,11 +52,10 @@ class Showing:
         self._tables = Tables(version)
 
     def raw(self, value: bytes, revision: int) -> bytes:
-        """Stored bytes as JSON in this version, with their resourceVersion."""
-        if self._version.name == self._kind.stored:
-            return with_revision(value, revision)
-        document = convert(self._kind, msgspec.json.decode(value), self._version.name)
-        return with_revision(encode(document), revision)
+        """Stored bytes as JSON in this version, with their resourceVersion (0: they have none)."""
+        if self._version.name != self._kind.stored:
+            value = encode(convert(self._kind, msgspec.json.decode(value), self._version.name))
+        return with_revision(value, revision) if revision else value
 
     def one(self, shape: Shape, value: bytes, revision: int, now: float) -> bytes:
         """One object. `now` is seconds since the epoch, for ages."""

@@ -233,7 +233,9 @@ async def test_a_patch_is_taken_again_when_somebody_was_faster() -> None:
 
 async def test_dry_runs_write_nothing() -> None:
     async with serving() as served:
-        assert (await served.admin.post(f"{CM}?dryRun=All", config_map("x"))).code == 201
+        tried = await served.admin.post(f"{CM}?dryRun=All", config_map("x"))
+        assert tried.code == 201
+        assert "resourceVersion" not in tried.json["metadata"]
         assert served.store.revision == 0
         await served.admin.post(CM, config_map("x"))
         before = served.store.revision
