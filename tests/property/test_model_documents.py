@@ -95,7 +95,7 @@ def everything(kind: Kind, document: Document, old: Document | None) -> None:
     assert not type_faults(version.schema, document)
     for carry in kind.carry:
         carry(document, old)
-    found = faults(kind, version, document, old)
+    found = faults(kind, document, old)
     assert all(cause.message for cause in found)
     for column in version.columns:
         assert isinstance(column.cell(document, 1.8e9), str | int | None)

@@ -79,13 +79,16 @@ def strict_warnings(unknown: Sequence[str], duplicates: Sequence[str] = ()) -> t
     )
 
 
-def faults(
-    kind: Kind, version: Version, document: Document, old: Document | None = None
-) -> list[Cause]:
-    """Every fault of a prepared document, at most MAX_FAULTS; with `old`, also of the change."""
+def faults(kind: Kind, document: Document, old: Document | None = None) -> list[Cause]:
+    """Every fault of a document in the stored version, at most MAX_FAULTS.
+
+    With `old`, also the faults of the change. The rules of the schema count for custom kinds only:
+    built-in kinds have theirs in checks, with Kubernetes' own words.
+    """
     found = metadata_faults(document, kind, old)
-    if kind.custom:
-        found += rule_faults(version.schema, document)
+    schemas = (version.schema for version in kind.versions if version.name == kind.stored)
+    for schema in schemas if kind.custom else ():
+        found += rule_faults(schema, document)
     for check in kind.check:
         found += islice(check(document, old), MAX_FAULTS)
     return list(dict.fromkeys(found))[:MAX_FAULTS]

@@ -55,7 +55,7 @@ def test_a_document_is_made_to_fit() -> None:
     prepared = prepare(CUSTOM, WIDGET, widget(name="n", foo=1, bar={"x": 1}))
     assert prepared.unknown == ("spec.foo", "spec.bar")
     assert prepared.document["spec"] == {"name": "n", "size": "s"}
-    assert faults(CUSTOM, WIDGET, prepared.document) == []
+    assert faults(CUSTOM, prepared.document) == []
 
 
 def test_a_custom_kind_of_a_wrong_type_is_invalid() -> None:
@@ -76,13 +76,13 @@ def test_a_built_in_kind_of_a_wrong_type_cannot_be_read() -> None:
 def test_faults_of_schema_metadata_and_kind_come_together_once() -> None:
     document = widget(size="xl")
     document["metadata"]["name"] = "A"
-    assert [cause.path for cause in faults(CUSTOM, WIDGET, document)] == [
+    assert [cause.path for cause in faults(CUSTOM, document)] == [
         "metadata.name",
         "spec.name",
         "spec.size",
     ]
     twice = msgspec.structs.replace(CUSTOM, check=(lambda _new, _old: [required("spec.name")],))
-    assert len(faults(twice, WIDGET, document)) == 3
+    assert len(faults(twice, document)) == 3
 
 
 def test_strictness_is_said_in_kubernetes_words() -> None:

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from isthmus.aio import Clock
 from isthmus.errors import Cause
+from isthmus.model import intake
 from isthmus.model.key import Key
 from isthmus.model.kind import Document, Kind
-from isthmus.model.metacheck import metadata_faults
 from isthmus.model.times import format_seconds
 from isthmus.store import codec
 from isthmus.store.contract import Committed, Compare, Delete, Op, Put, Record, Refused, Store
@@ -299,8 +299,7 @@ def _checked(
         default(document)
     for carry in kind.carry:
         carry(document, old)
-    causes = [*faults, *metadata_faults(document, kind, old)]
-    causes += (cause for check in kind.check for cause in check(document, old))
+    causes = [*faults, *intake.faults(kind, document, old)]
     if causes:
         raise refusals.invalid(kind, name, causes)
     return document
