@@ -376,7 +376,7 @@ def test_a_name_is_as_good_as_an_address(tmp_path: Path) -> None:
     """The kubeconfig has the address that was bound; the certificate answers to it."""
     with ServerProcess(tmp_path, *MEMORY, "--listen", "kube=localhost:0") as server:
         assert server.request("GET", "/api/v1/namespaces/default")[0] == 200
-    sans = "127.0.0.9"
-    with ServerProcess(tmp_path, *MEMORY, "--listen", f"kube={sans}:0") as server:
-        assert server.endpoints["kube"].startswith(sans)
+    at = "127.0.0.9"
+    with ServerProcess(tmp_path, *MEMORY, "--listen", f"kube={at}:0") as server:
+        assert server.endpoints["kube"].startswith(at)
         assert server.request("GET", "/api/v1/namespaces/default")[0] == 200

@@ -5,6 +5,8 @@ is not: it decides nothing about meshes or objects, and only `lab` and `cli` imp
 
     server      serve(): the order in which things start and stop.
     parts       what a server is made of, built from a ServerConfig.
+    readiness   when it is ready, what stands in the way.
+    means       time, chance, a log: what every part is given.
     listeners   sockets, bound before anything else can fail.
     figures     what /metrics tells.
     stores      the store that --store names.

@@ -75,12 +75,12 @@ class Certificates:
         return context
 
 
-def server_names(config: ServerConfig) -> tuple[str, ...]:
+def server_names(config: ServerConfig, hosts: Iterable[str] = ()) -> tuple[str, ...]:
     """What the API's certificate must answer to: addresses, and Kubernetes' names for its API."""
     service = "kubernetes.default.svc"
     at = config.listener("kube")
     return (
-        *((at.host,) if at else ()), "127.0.0.1", "::1", "localhost",
+        *hosts, *((at.host,) if at else ()), "127.0.0.1", "::1", "localhost",
         "kubernetes", "kubernetes.default", service, f"{service}.{config.cluster_domain}",
         first_address(config.service_cidr),
     )  # fmt: skip
@@ -96,12 +96,18 @@ def issuer(config: ServerConfig) -> str:
     return f"https://kubernetes.default.svc.{config.cluster_domain}"
 
 
-def load(config: ServerConfig, clock: Clock) -> tuple[Certificates, ca.Keyring]:
-    """The cluster's CA and keys from the data directory, made there the first time."""
+def load(
+    config: ServerConfig, clock: Clock, *, hosts: Iterable[str] = ()
+) -> tuple[Certificates, ca.Keyring]:
+    """The cluster's CA and keys from the data directory, made there the first time.
+
+    `hosts` are further addresses that the API's certificate answers to.
+    """
     home = config.data_dir / "ca"
     try:
         authority = ca.load_or_make(home, f"isthmus {config.cluster}", now=clock.utc())
         keyring = ca.load_keyring(home, issuer(config))
-        return Certificates(authority, server_names(config), home, clock), keyring
+        names = server_names(config, hosts)
+        return Certificates(authority, names, home, clock), keyring
     except OSError as fault:
         raise UserFault(f"cannot keep certificates in {home}: {fault.strerror}") from fault

@@ -16,8 +16,9 @@ from random import SystemRandom
 import structlog
 
 from isthmus import ca
-from isthmus.aio import Clock, Log, SystemClock
+from isthmus.aio import SystemClock
 from isthmus.app import limits, lock, logs
+from isthmus.app.means import Means
 from isthmus.app.parts import Parts
 from isthmus.config import ServerConfig
 
@@ -37,19 +38,18 @@ def serve(config: ServerConfig) -> int:
     limits.raise_file_limit()
     ca.private_directory(config.data_dir)
     with lock.hold(config.data_dir):
-        clock, log = SystemClock(), structlog.get_logger()
-        asyncio.run(Server(config, clock=clock, log=log).run())
+        means = Means(SystemClock(), SystemRandom(), structlog.get_logger())
+        asyncio.run(Server(config, means).run())
     return 0
 
 
 class Server:
     """One run of a server, on one loop."""
 
-    def __init__(self, config: ServerConfig, *, clock: Clock, log: Log) -> None:
+    def __init__(self, config: ServerConfig, means: Means) -> None:
         self._config = config
-        self._clock = clock
-        self._log = log
-        self._parts = Parts(config, clock=clock, random=SystemRandom(), log=log)
+        self._clock, _, self._log = means
+        self._parts = Parts(config, means, lambda: self._stopping)
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -70,7 +70,7 @@ class Server:
         async with self._parts as parts, asyncio.TaskGroup() as group:
             for name, run in parts.runs:
                 group.create_task(run(), name=name)
-            await parts.settled()
+            await parts.readiness.settled()
             limits.settle_memory()
             await parts.announce(group)
             _say(f"isthmus: cluster {self._config.cluster} ready")
@@ -80,7 +80,6 @@ class Server:
         if self._stopping or self._task is None:
             return
         self._stopping = True
-        self._parts.stopping = True
         self._log.info("stopping", signal=signal.Signals(number).name)
         self._clock.call_later(LAST_RESORT, _give_up)
         self._task.cancel()
