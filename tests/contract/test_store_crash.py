@@ -20,6 +20,8 @@ from tests.contract.stores import DURABLE, Opener
 KILLS = 50
 LONGEST = 0.08
 """Seconds after the opening within which the kill comes."""
+MOST = 60
+"""Acknowledgements before the kill, when it is one of them that it follows."""
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,11 +77,19 @@ class Ledger:
 
 
 def killed(arguments: list[str], chance: Random) -> bytes:
-    """What a process wrote until it was killed, some time after it was ready."""
+    """What a process wrote until it was killed.
+
+    Every second kill follows an acknowledgement as fast as a kill can, because what is told too
+    early is lost in the next moment; the others come at any time.
+    """
     command = [sys.executable, "-m", "tests.contract.crashing", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        output = b"".join(_until(process.stdout.fileno(), chance.uniform(0, LONGEST)))
+        stream = process.stdout.fileno()
+        if chance.random() < 0.5:
+            output = _until_told(stream, chance.randint(1, MOST))
+        else:
+            output = b"".join(_until(stream, chance.uniform(0, LONGEST)))
         process.kill()
         output += process.stdout.read()
     assert process.returncode == -9, output
@@ -94,6 +104,16 @@ def _until(stream: int, seconds: float) -> Iterator[bytes]:
     while (left := end - clock.now()) > 0:
         if select.select([stream], [], [], left)[0]:
             yield os.read(stream, 65_536)
+
+
+def _until_told(stream: int, count: int) -> bytes:
+    """What comes until so many transactions are acknowledged."""
+    output = b""
+    while output.count(b"wrote") < count:
+        more = os.read(stream, 65_536)
+        assert more, output
+        output += more
+    return output
 
 
 async def _read_the_rest(opener: Opener, folder: Path, ledger: Ledger) -> tuple[Record, ...]:

@@ -42,9 +42,24 @@ def kind(name: str, plural: str, **more: JSON) -> Kind:
 SERVICE = kind("Service", "services", default=(protocol,), check=(positive_port,))
 DEPLOYMENT = kind("Deployment", "deployments", group="apps")
 CONFIG_MAP = kind("ConfigMap", "configmaps", status=False, generation=False)
-POD = kind("Pod", "pods")
+
+
+def born_pending(new: Document, old: Document | None) -> None:
+    if old is None:
+        new["status"] = {"phase": "Pending"}
+
+
+def born_active(new: Document, old: Document | None) -> None:
+    if old is None:
+        new["spec"] = {"finalizers": ["kubernetes"]}
+        new["status"] = {"phase": "Active"}
+
+
+POD = kind("Pod", "pods", carry=(born_pending,))
 NODE = kind("Node", "nodes", namespaced=False)
-NAMESPACE = kind("Namespace", "namespaces", namespaced=False, generation=False)
+NAMESPACE = kind(
+    "Namespace", "namespaces", namespaced=False, generation=False, carry=(born_active,)
+)
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 

@@ -90,7 +90,7 @@ async def test_cluster_scoped_objects_have_no_namespace(around: Around) -> None:
     assert await around.store.get(Key("nodes", "", "x")) is not None
 
 
-async def test_pods_and_namespaces_begin_with_a_phase(around: Around) -> None:
+async def test_a_kind_may_say_what_its_objects_are_born_with(around: Around) -> None:
     pod = await around.objects.create(POD, thing(POD, status={"phase": "Running"}))
     assert pod.document["status"] == {"phase": "Pending"}
     namespace = await around.objects.create(NAMESPACE, thing(NAMESPACE))

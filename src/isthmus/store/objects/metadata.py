@@ -104,16 +104,11 @@ def newborn(kind: Kind, document: Document, *, namespace: str, uid: str, created
     new = {**document, "apiVersion": kind.api_version(), "kind": kind.name, "metadata": metadata}
     if kind.status and kind.resource not in _STATUS_AT_BIRTH:
         new.pop("status", None)
-    if kind.resource in _FIRST_PHASE:
-        new["status"] = {"phase": _FIRST_PHASE[kind.resource]}
-    if kind.resource == "namespaces":
-        new["spec"] = {"finalizers": ["kubernetes"]}
     return new
 
 
 # A Node's agent describes its machine in the same request (Kubernetes does the same).
 _STATUS_AT_BIRTH: Final = frozenset({"nodes"})
-_FIRST_PHASE: Final = {"pods": "Pending", "namespaces": "Active"}
 
 
 # -------------------------------------------------------------------- update

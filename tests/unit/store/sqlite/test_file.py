@@ -119,6 +119,15 @@ def test_a_failed_append_leaves_nothing(file: Written) -> None:
     assert file.rows() == [(1, "a", b"1"), (2, "a", b"2")]
 
 
+def test_an_append_that_fails_half_way_is_taken_back(file: Written) -> None:
+    events = file.write((Put(A, b"1"),), (Put(B, b"1"),))
+    late = Event(0, A, None, None)
+    with pytest.raises(sqlite3.IntegrityError):
+        file.append([*file.write((Put(A, b"2"),)), late._replace(revision=4), *events])
+    assert file.rows() == [(1, "a", b"1"), (2, "b", b"1"), (3, "a", b"2")]
+    file.write((Put(A, b"3"),))
+
+
 # -------------------------------------------------------------------- what it forgets
 
 
