@@ -9,15 +9,16 @@ it was: its place is the revision last committed, so nothing is lost and nothing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from isthmus.aio import Backoff, Batch, Clock, Latest, Log, deadline, supervise
+from isthmus.aio import Backoff, Batch, Clock, Latest, Log, breathe, deadline, supervise
 from isthmus.aio.supervise import describe
-from isthmus.board.rows import Rows
+from isthmus.board.rows import Draft, Rows
 from isthmus.board.tables import MEMBERS, Intakes, Member
 from isthmus.engine import Change, Delete, Put
 from isthmus.errors import BadRequest, Compacted
+from isthmus.model.key import Key
 from isthmus.store import contract
 
 QUIET = 0.010
@@ -25,7 +26,9 @@ QUIET = 0.010
 MOST = 0.100
 """Seconds for which an event may be held back by others that follow it."""
 PAGE = 500
-"""Objects listed at once: about 10 ms of work between two turns of the loop."""
+"""Objects listed at once."""
+SLICE = 100
+"""Objects made rows of between two turns of the loop: 1 or 2 ms."""
 WAITING = 256
 """Batches read ahead; a reader that is further behind waits in the store's own history."""
 
@@ -104,7 +107,10 @@ class Feed:
         """Take the cluster out of the tables: no member, no row left. Call it after `run` ended."""
         self._absorbed.set(-1)
         self._placed = False
-        self._commit([Delete(MEMBERS, self.cluster), *self._rows.replace(())])
+        draft = Draft()
+        for key in self._rows.gone(()):
+            self._rows.note(draft, key, None)
+        self._finish(draft, Delete(MEMBERS, self.cluster))
 
     async def _attempt(self) -> None:
         try:
@@ -123,8 +129,9 @@ class Feed:
     async def _sync(self) -> None:
         """Bring the tables to one revision of the store, in one revision of ours."""
         records, revision = await self._list()
-        member = Put(MEMBERS, self.cluster, Member(self.cluster))
-        self._commit([*self._rows.replace(records), member])
+        found: dict[Key, contract.Record | None] = {record.key: record for record in records}
+        draft = await self._draft({**dict.fromkeys(self._rows.gone(found)), **found})
+        self._finish(draft, Put(MEMBERS, self.cluster, Member(self.cluster)))
         self._absorbed.set(revision)
         self._placed = True
 
@@ -152,11 +159,23 @@ class Feed:
     async def _absorb(self, waiting: Batch[contract.Batch]) -> None:
         while True:
             gathered = await self._gather(waiting)
-            events = [event for batch in gathered for event in batch.events]
-            changes = self._rows.absorb(events)
-            if changes:
-                self._commit(changes)
+            # Of several events of one object the last counts.
+            last = {event.key: event.record for batch in gathered for event in batch.events}
+            self._finish(await self._draft(last))
             self._absorbed.set(gathered[-1].revision)
+
+    async def _draft(self, objects: Mapping[Key, contract.Record | None]) -> Draft:
+        """The changes that these objects (None: gone) mean; made in slices, committed in one."""
+        draft = Draft()
+        for count, (key, record) in enumerate(objects.items(), 1):
+            self._rows.note(draft, key, record)
+            if count % SLICE == 0:
+                await breathe()
+        return draft
+
+    def _finish(self, draft: Draft, *more: Change) -> None:
+        self._commit([*draft.changes, *more])
+        self._rows.accept(draft)
 
     async def _gather(self, waiting: Batch[contract.Batch]) -> list[contract.Batch]:
         """Batches until a quiet moment follows, or the first has waited long enough."""

@@ -1,15 +1,17 @@
-"""Events and lists to changes: the last word counts, what is unreadable is left out alone."""
+"""Objects to changes: lists are differences, what is unreadable is left out alone."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import msgspec
 
 from isthmus.board import UNREADABLE, Intake, Intakes, Unreadable
-from isthmus.board.rows import Rows
-from isthmus.engine import Database, Delete, Put, Table
+from isthmus.board.rows import Draft, Rows
+from isthmus.engine import Change, Database, Delete, Put, Table
 from isthmus.mesh.census import CensusKey
 from isthmus.model.key import Key, ObjectKey
-from isthmus.store.contract import Event, Record
+from isthmus.store.contract import Record
 from tests.support.log import ListLog
 
 
@@ -42,45 +44,44 @@ def record(value: bytes, key: Key = KEY, revision: int = 1) -> Record:
     return Record(key, value, revision, 1)
 
 
-def put(value: bytes, key: Key = KEY) -> Event:
-    return Event(1, key, record(value, key), None)
+Objects = Mapping[Key, bytes | None]
 
 
-def gone(key: Key = KEY) -> Event:
-    return Event(2, key, None, record(b"{}", key))
+def absorb(rows: Rows, objects: Objects) -> list[Change]:
+    draft = Draft()
+    for key, value in objects.items():
+        rows.note(draft, key, record(value, key) if value is not None else None)
+    rows.accept(draft)
+    return draft.changes
 
 
-def test_of_several_events_the_last_decides() -> None:
-    rows = Rows("east", INTAKES, ListLog())
-    assert rows.absorb([put(b'{"size":1}'), gone(), put(b'{"size":2}')]) == [
-        Put(THINGS, ROW, Thing(2))
-    ]
-    assert rows.absorb([put(b'{"size":3}'), gone()]) == [Delete(THINGS, ROW)]
+def replace(rows: Rows, objects: Objects) -> list[Change]:
+    return absorb(rows, {**dict.fromkeys(rows.gone(objects)), **objects})
 
 
 def test_resources_without_an_intake_are_left_alone() -> None:
     rows = Rows("east", INTAKES, ListLog())
-    assert rows.absorb([put(b"junk", Key("secrets", "ns", "s"))]) == []
+    assert absorb(rows, {Key("secrets", "ns", "s"): b"junk"}) == []
     assert rows.unreadable == 0
 
 
 def test_a_list_is_a_difference() -> None:
     rows = Rows("east", INTAKES, ListLog())
     other = Key("things", "", "b")
-    rows.replace([record(b'{"size":1}'), record(b'{"size":1}', other)])
-    assert rows.replace([record(b'{"size":2}')]) == [
-        Put(THINGS, ROW, Thing(2)),
+    replace(rows, {KEY: b'{"size":1}', other: b'{"size":1}'})
+    assert replace(rows, {KEY: b'{"size":2}'}) == [
         Delete(THINGS, ObjectKey("east", "", "b")),
+        Put(THINGS, ROW, Thing(2)),
     ]
-    assert rows.replace([]) == [Delete(THINGS, ROW)]
-    assert rows.replace([]) == []
+    assert replace(rows, {}) == [Delete(THINGS, ROW)]
+    assert replace(rows, {}) == []
 
 
 def test_an_unreadable_object_is_left_out_alone_and_told_once() -> None:
     log = ListLog()
     rows = Rows("east", INTAKES, log)
     good = Key("things", "ns", "good")
-    changes = rows.absorb([put(b'{"size":"big"}'), put(b'{"size":1}', good)])
+    changes = absorb(rows, {KEY: b'{"size":"big"}', good: b'{"size":1}'})
     assert Put(THINGS, ObjectKey("east", "ns", "good"), Thing(1)) in changes
     [told] = [c.row for c in changes if isinstance(c, Put) and c.table is UNREADABLE]
     assert isinstance(told, Unreadable)
@@ -89,7 +90,7 @@ def test_an_unreadable_object_is_left_out_alone_and_told_once() -> None:
     assert log.events() == ["unreadable object"]
     assert log.lines[0].fields["name"] == "a"
 
-    assert rows.absorb([put(b'{"size":"big"}')]) == [Delete(THINGS, ROW)]
+    absorb(rows, {KEY: b'{"size":"big"}'})
     assert log.events() == ["unreadable object"]
 
 
@@ -98,7 +99,7 @@ def test_an_object_that_breaks_loses_its_row_and_gets_it_back() -> None:
     database = Database()
     steps = [(b'{"size":1}', Thing(1)), (b"{}", None), (b'{"size":3}', Thing(3))]
     for value, held in steps:
-        database.commit(rows.absorb([put(value)]))
+        database.commit(absorb(rows, {KEY: value}))
         assert THINGS.get(database, ROW) == held
         assert (UNREADABLE.get(database, ENTRY) is None) == (held is not None)
     assert rows.unreadable == 0
@@ -106,10 +107,10 @@ def test_an_object_that_breaks_loses_its_row_and_gets_it_back() -> None:
 
 def test_an_unreadable_object_that_goes_is_forgotten() -> None:
     rows = Rows("east", INTAKES, ListLog())
-    rows.absorb([put(b"{}")])
-    assert Delete(UNREADABLE, ENTRY) in rows.absorb([gone()])
-    rows.absorb([put(b"{}")])
-    assert Delete(UNREADABLE, ENTRY) in rows.replace([])
+    absorb(rows, {KEY: b"{}"})
+    assert Delete(UNREADABLE, ENTRY) in absorb(rows, {KEY: None})
+    absorb(rows, {KEY: b"{}"})
+    assert Delete(UNREADABLE, ENTRY) in replace(rows, {})
     assert rows.unreadable == 0
 
 
@@ -118,20 +119,31 @@ def test_a_maker_that_fails_in_any_way_stops_nobody() -> None:
         raise RecursionError("too deep")
 
     rows = Rows("east", Intakes({"things": Intake(THINGS, explode)}), ListLog())
-    assert Delete(THINGS, ROW) in rows.absorb([put(b"{}")])
+    assert Delete(THINGS, ROW) in absorb(rows, {KEY: b"{}"})
     assert rows.unreadable == 1
 
 
 def test_the_census_holds_every_object_also_what_its_own_table_cannot_read() -> None:
     rows = Rows("east", INTAKES._replace(every=Intake(ALL, fact)), ListLog())
     database = Database()
-    broken, foreign = put(b'{"uid":"u"}'), put(b'{"uid":"w"}', Key("secrets", "ns", "s"))
-    nothing = put(b"{}", Key("allocations", "", "range"))
-    database.commit(rows.absorb([broken, foreign, nothing]))
+    foreign, nothing = Key("secrets", "ns", "s"), Key("allocations", "", "range")
+    objects = {KEY: b'{"uid":"u"}', foreign: b'{"uid":"w"}', nothing: b"{}"}
+    database.commit(absorb(rows, objects))
     assert ALL.rows(database) == {
         ENTRY: Fact("u"),
         CensusKey("east", "secrets", "ns", "s"): Fact("w"),
     }
     assert rows.unreadable == 1
-    database.commit(rows.replace([]))
+    database.commit(replace(rows, {}))
     assert ALL.rows(database) == {}
+
+
+def test_a_draft_that_is_not_accepted_has_done_nothing() -> None:
+    log = ListLog()
+    rows = Rows("east", INTAKES, log)
+    absorb(rows, {KEY: b'{"size":1}'})
+    rows.note(Draft(), KEY, None)
+    assert rows.gone([]) == [KEY]
+    rows.note(Draft(), KEY, record(b"{}"))
+    assert rows.unreadable == 0
+    assert log.lines == []
