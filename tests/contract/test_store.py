@@ -25,44 +25,14 @@ from isthmus.store import (
     Watch,
 )
 from isthmus.store.contract import MAX_OPS, MAX_VALUE
-from tests.contract.stores import DURABLE, STORES, Opener
-
-A = Key("services", "faces", "a")
-B = Key("services", "faces", "b")
-C = Key("services", "smiles", "c")
-NODE = Key("nodes", "", "n1")
-ROUTE = Key("httproutes.gateway.networking.k8s.io", "faces", "r")
+from tests.contract.asking import NODE, ROUTE, A, B, C, collect, values, write
+from tests.contract.stores import STORES
 
 
 @pytest.fixture(params=list(STORES.values()), ids=list(STORES))
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     async with request.param(tmp_path) as opened:
         yield opened
-
-
-@pytest.fixture(params=list(DURABLE.values()), ids=list(DURABLE))
-def durable(request: pytest.FixtureRequest) -> Opener:
-    opener: Opener = request.param
-    return opener
-
-
-async def write(store: Store, *ops: Op, when: tuple[Compare, ...] = ()) -> int:
-    done = await store.txn(when, ops)
-    assert isinstance(done, Committed)
-    return done.revision
-
-
-async def collect(watch: Watch, until: int) -> list[Event]:
-    events: list[Event] = []
-    while True:
-        batch = await watch.next()
-        events += batch.events
-        if batch.revision >= until:
-            return events
-
-
-def values(records: tuple[Record, ...]) -> dict[str, bytes]:
-    return {record.key.name: record.value for record in records}
 
 
 # -------------------------------------------------------------------- writing and reading
@@ -547,66 +517,3 @@ async def test_what_was_accepted_before_close_is_done(store: Store) -> None:
         await breathe()  # every write has begun
         await store.close()
     assert sorted(task.result() for task in writes) == list(range(1, 21))
-
-
-# -------------------------------------------------------------------- opened again
-
-
-async def test_an_opened_again_store_goes_on(durable: Opener, tmp_path: Path) -> None:
-    async with durable(tmp_path) as store:
-        first = await write(store, Put(A, b"1"), Put(C, b"1"))
-        await write(store, Put(A, b"2"))
-        last = await write(store, Delete(C))
-        held = (await store.list()).records
-    async with durable(tmp_path) as store:
-        assert store.revision == last
-        assert (await store.list()).records == held
-        assert values((await store.list(revision=first)).records) == {"a": b"1", "c": b"1"}
-        assert await write(store, Put(B, b"1")) > last
-
-
-async def test_a_watch_resumes_over_a_restart(durable: Opener, tmp_path: Path) -> None:
-    async with durable(tmp_path) as store:
-        async with store.watch(0) as watch:
-            first = await write(store, Put(A, b"1"))
-            seen = await collect(watch, first)
-        await write(store, Put(A, b"2"), Put(B, b"1"))
-        await write(store, Delete(B))
-        async with store.watch(first) as watch:
-            expected = await collect(watch, store.revision)
-    async with durable(tmp_path) as store, store.watch(seen[-1].revision) as watch:
-        assert await collect(watch, store.revision) == expected
-
-
-async def test_the_revision_does_not_go_back_after_all_is_deleted_and_forgotten(
-    durable: Opener, tmp_path: Path
-) -> None:
-    async with durable(tmp_path) as store:
-        await write(store, Put(A, b"1"))
-        last = await write(store, Delete(A))
-        await store.compact(last)
-    async with durable(tmp_path) as store:
-        assert store.revision == last
-        assert (await store.list()).records == ()
-        with pytest.raises(Compacted):
-            await store.list(revision=last - 1)
-        assert await write(store, Put(A, b"1")) > last
-        assert await store.get(A) == Record(A, b"1", last + 1, last + 1)
-
-
-async def test_compaction_lasts_over_a_restart(durable: Opener, tmp_path: Path) -> None:
-    async with durable(tmp_path) as store:
-        await write(store, Put(A, b"1"), Put(B, b"1"), Put(C, b"1"))
-        middle = await write(store, Put(A, b"2"), Delete(C))
-        await write(store, Put(A, b"3"))
-        last = await write(store, Delete(B))
-        await store.compact(middle)
-        async with store.watch(middle) as watch:
-            expected = await collect(watch, last)
-        state = (await store.list(revision=middle)).records
-    async with durable(tmp_path) as store:
-        assert (await store.list(revision=middle)).records == state
-        with pytest.raises(Compacted):
-            await store.list(revision=middle - 1)
-        async with store.watch(middle) as watch:
-            assert await collect(watch, last) == expected
