@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import resource
+import sys
 
 
 def raise_file_limit() -> None:
@@ -11,6 +12,15 @@ def raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def let_threads_in() -> None:
+    """Let a waiting thread have the interpreter within a millisecond.
+
+    Longer than a slice of work in the loop, and the thread that writes the store may starve: see
+    docs/decisions/0019-sqlite-is-a-log-memory-is-read.md.
+    """
+    sys.setswitchinterval(0.001)
 
 
 def settle_memory() -> None:

@@ -36,6 +36,7 @@ def serve(config: ServerConfig) -> int:
     logs.configure(config.log_format)
     os.umask(0o077)
     limits.raise_file_limit()
+    limits.let_threads_in()
     ca.private_directory(config.data_dir)
     with lock.hold(config.data_dir):
         means = Means(SystemClock(), SystemRandom(), structlog.get_logger())
