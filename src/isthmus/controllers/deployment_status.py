@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from isthmus.controllers.merge import TOUCH
 from isthmus.controllers.pods import condition
 from isthmus.controllers.rollout import bounds
-from isthmus.controllers.steps import JSON, Step, Update, Wait, canonical, difference
+from isthmus.controllers.steps import JSON, Step, Update, Wait, canonical, difference, without_zeros
 from isthmus.controllers.time import due, seconds
 from isthmus.engine import View
 from isthmus.mesh.workloads import Deployment, DeploymentStatus, ReplicaSet
@@ -40,7 +40,7 @@ def status_steps(
     counts = _counts(row, new, old)
     progressing = condition(row.status.conditions, "Progressing")
     said, touch = _progress(db, row, counts, progressing, name, born=born)
-    changed = difference(_present(row.status), counts)
+    changed = without_zeros(difference(_present(row.status), counts))
     conditions = _conditions(
         row, {"Progressing": said, "Available": _available(row, counts)}, touch
     )

@@ -18,7 +18,7 @@ from isthmus.controllers.pods import (
     pod_from,
     wait_for,
 )
-from isthmus.controllers.steps import Create, Delete, Plan, Update, canonical
+from isthmus.controllers.steps import Create, Delete, Plan, Update, canonical, without_zeros
 from isthmus.controllers.time import seconds
 from isthmus.engine import View, query
 from isthmus.mesh.census import Place
@@ -140,5 +140,5 @@ def _status(
     }
     if status == held:
         return ()
-    merge = canonical({"status": status})
+    merge = canonical({"status": without_zeros(status, "replicas")})
     return (Update(RESOURCE, key.namespace, key.name, row.metadata.uid, merge, "status"),)

@@ -19,7 +19,17 @@ from isthmus.controllers.pods import (
     owner_reference,
     pod_from,
 )
-from isthmus.controllers.steps import JSON, Create, Delete, Plan, Step, Update, Wait, canonical
+from isthmus.controllers.steps import (
+    JSON,
+    Create,
+    Delete,
+    Plan,
+    Step,
+    Update,
+    Wait,
+    canonical,
+    without_zeros,
+)
 from isthmus.engine import View, query
 from isthmus.mesh.census import Place
 from isthmus.mesh.tables import (
@@ -175,7 +185,9 @@ def _move(db: View, state: State) -> list[Step]:
     for ordinal in state.ordinals:
         pod = state.pods.get(ordinal)
         if pod is None:
-            steps.append(_birth(state, ordinal))
+            # A pod of somebody else that has the name is in the way until it goes.
+            if PODS.get(db, state.key._replace(name=f"{state.key.name}-{ordinal}")) is None:
+                steps.append(_birth(state, ordinal))
         elif is_finished(pod) and not pod.metadata.deletion_timestamp:
             steps.append(_death(state, pod))
         elif _healthy(pod) and not available(db, pod, state.row.spec.min_ready_seconds):
@@ -272,6 +284,7 @@ def _status(db: View, state: State) -> Sequence[Update]:
     status = _counts(db, state)
     if status == present:
         return ()
+    status = without_zeros(status, "replicas", "availableReplicas")
     merge, meta = canonical({"status": status}), row.metadata
     return (Update(RESOURCE, state.key.namespace, meta.name, meta.uid, merge, "status"),)
 

@@ -102,6 +102,11 @@ def difference(now: Mapping[str, JSON], wanted: Mapping[str, JSON]) -> dict[str,
     return {name: value for name, value in wanted.items() if now.get(name) != value}
 
 
+def without_zeros(counts: Mapping[str, JSON], *kept: str) -> dict[str, JSON]:
+    """Status counts as Kubernetes writes them: 0 is absent, but for those in `kept`."""
+    return {name: value if value or name in kept else None for name, value in counts.items()}
+
+
 def mapping_patch(now: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str | None]:
     """The merge patch that makes labels or annotations `now` exactly `wanted`."""
     gone: dict[str, str | None] = {name: None for name in now if name not in wanted}
