@@ -33,6 +33,9 @@ from isthmus.serve.kube.status import refusal
 SHUTDOWN = 1.0
 """Seconds that requests get to end when the server stops; watches do not end by themselves."""
 
+LEFT = 499
+"""What is noted of a request whose client left before it was answered."""
+
 RESTART = 1.0
 """Seconds before the store is watched again after it failed."""
 
@@ -84,6 +87,7 @@ class KubeApi:
             sock=listening,
             ssl=tls,
             ssl_handshake_timeout=limits.handshake_time if tls is not None else None,
+            ssl_shutdown_timeout=SHUTDOWN if tls is not None else None,
             backlog=1024,
         )
 
@@ -126,7 +130,7 @@ class KubeApi:
             method=request.method,
             path=request.raw_path,
             headers=_first_values(request),
-            impersonation=tuple(request.headers.items()),
+            impersonation=_impersonation(request),
             certificate=self._certificate(request),
             address=request.remote or "",
             body=lambda: self._body(request),
@@ -149,8 +153,12 @@ class KubeApi:
                     return await sending.send(await self._respond(call, verdict))
                 async with deadline(self._clock, self._limits.request_time, "the request"):
                     return await sending.send(await self._respond(call, verdict))
-        except (ConnectionError, asyncio.CancelledError):
-            verdict.code = verdict.code or 499  # the client left
+        except ConnectionError:  # the client left while it was written to
+            verdict.code = verdict.code or LEFT
+            sending.abort()
+            return sending.response
+        except asyncio.CancelledError:
+            verdict.code = verdict.code or LEFT
             raise
         except Exception as error:  # noqa: BLE001  # the edge: every error becomes a Status
             return await self._refused(sending, call, verdict, error)
@@ -212,6 +220,11 @@ def _first_values(request: web.BaseRequest) -> dict[str, str]:
     for name, value in request.headers.items():
         found.setdefault(name.lower(), value)
     return found
+
+
+def _impersonation(request: web.BaseRequest) -> tuple[tuple[str, str], ...]:
+    headers = request.headers.items()
+    return tuple(pair for pair in headers if pair[0].lower().startswith("impersonate-"))
 
 
 def _too_large(limit: int) -> TooLarge:
@@ -300,8 +313,19 @@ class _Server(web.Server):
 
     def connection_made(self, handler: Any, transport: asyncio.Transport) -> None:  # noqa: ANN401
         super().connection_made(handler, transport)
+        _notice_silence(transport)
         if len(self.connections) > self._most:
             transport.abort()
+
+
+def _notice_silence(transport: asyncio.Transport) -> None:
+    """Have the kernel find out within two minutes that a client's machine is gone."""
+    channel: socket.socket | None = transport.get_extra_info("socket")
+    if channel is None or channel.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    for option, value in ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15),
+                          (socket.TCP_KEEPCNT, 4), (socket.TCP_USER_TIMEOUT, 120_000)):  # fmt: skip
+        channel.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def thin_tls() -> None:

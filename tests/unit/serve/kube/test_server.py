@@ -308,7 +308,7 @@ async def test_connections_are_limited() -> None:
         assert (await served.admin.get("/readyz")).code == 200
 
 
-async def test_a_client_that_leaves_ends_its_watch() -> None:
+async def test_a_client_that_leaves_ends_its_watch(caplog: pytest.LogCaptureFixture) -> None:
     async with serving() as served:
         async with served.admin.watch(f"{CM}?watch=true&timeoutSeconds=3000"):
             pass
@@ -318,6 +318,26 @@ async def test_a_client_that_leaves_ends_its_watch() -> None:
         assert watch.code == 200
         assert watch.asked is not None
         assert (watch.asked.verb, watch.asked.resource) == ("watch", "configmaps")
+    assert not caplog.records
+    assert not served.log.lines
+
+
+async def test_a_client_that_leaves_in_the_middle_of_an_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving() as served:
+        for number in range(3):
+            body = {"metadata": {"name": f"x{number}"}, "data": {"x": "y" * 900_000}}
+            assert (await served.admin.post(CM, body)).code == 201
+        get = f"GET {CM} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        for _ in range(3):
+            reader, writer = await raw_connection(served, get)
+            await reader.readline()
+            writer.transport.abort()
+        while len(served.verdicts) < 6:
+            await served.admin.get("/readyz")
+    assert not caplog.records
+    assert not served.log.lines
 
 
 async def test_a_watcher_that_reads_nothing_is_cut_off_and_nobody_waits() -> None:

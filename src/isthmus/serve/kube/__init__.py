@@ -1,0 +1,51 @@
+"""The Kubernetes API: the surface that kubectl, controllers and other clusters speak to.
+
+What it is: HTTPS on aiohttp; discovery and OpenAPI, reads, watches, writes and reviews of every
+kind of the registry, as the Kubernetes API conventions say. What it is not: what the objects mean
+(`mesh`), who keeps them (`store`, through `store.objects` for every write), or what follows from
+them (`controllers`).
+
+Three layers, each ignorant of the one above: pure pieces (query strings, selectors, patches,
+tables, statuses), handlers without sockets (`api`, `read`, `write`, `delete`, `watch`, `reviews`),
+and one thin shell of aiohttp (`server`).
+
+Its words:
+
+- *asked*: a request whose path, verb, kind and user are known.
+- *answer*, *stream*: what a handler returns; a stream is written piece by piece.
+- *shape*: version and form in which somebody wants to see objects; equal shapes share bytes.
+- *hub*, *ring*, *cursor*: one watch of the store for all watchers, the newest events, one's place.
+- *verdict*: what became of a request; whoever audits or counts is given all of them.
+"""
+
+from isthmus.serve.kube.api import Call, Dispatcher, Observe, Verdict
+from isthmus.serve.kube.auth import (
+    AccountTokens,
+    Attributes,
+    Authorizer,
+    Decision,
+    MastersOnly,
+    NoTokens,
+    TokenVerifier,
+    User,
+)
+from isthmus.serve.kube.limits import DEFAULT_LIMITS, Limits
+from isthmus.serve.kube.server import KubeApi
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "AccountTokens",
+    "Attributes",
+    "Authorizer",
+    "Call",
+    "Decision",
+    "Dispatcher",
+    "KubeApi",
+    "Limits",
+    "MastersOnly",
+    "NoTokens",
+    "Observe",
+    "TokenVerifier",
+    "User",
+    "Verdict",
+]

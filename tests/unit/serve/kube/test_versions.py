@@ -1,0 +1,132 @@
+"""A kind with several versions: any may be written, any may be read, one is stored."""
+
+from __future__ import annotations
+
+import msgspec
+
+from isthmus.model.kind import Column, Document, Kind, Scale, Version
+from isthmus.model.meta import Object
+from isthmus.model.registry import Registry
+from isthmus.model.schema import Schema, Type
+from isthmus.model.shapes import INT32, STRING, resource, structure
+from tests.unit.serve.kube.serving import serving
+
+OLD, NEW = "/apis/example.org/v1beta1", "/apis/example.org/v1"
+
+
+NAMES = {"v1": "hue", "v1beta1": "colour"}
+
+
+def rename(document: Document, present: str, wanted: str) -> Document:
+    spec = dict(document["spec"])
+    spec[NAMES[wanted]] = spec.pop(NAMES[present])
+    return {**document, "spec": spec}
+
+
+GADGET = Kind(
+    group="example.org",
+    name="Gadget",
+    plural="gadgets",
+    singular="gadget",
+    stored="v1",
+    versions=(
+        Version(
+            "v1",
+            resource(structure({"hue": STRING, "replicas": INT32})),
+            columns=(Column("Hue", lambda document, _: document["spec"]["hue"]),),
+        ),
+        Version(
+            "v1beta1",
+            resource(structure({"colour": STRING, "replicas": INT32})),
+            deprecated="use v1",
+        ),
+        Version("v0", Schema(type=Type.OBJECT), served=False),
+    ),
+    view=Object,
+    convert=rename,
+    scale=Scale(),
+    field_selectors={"spec.hue": "spec.hue"},
+)
+KINDS = Registry([GADGET])
+
+
+def gadgets(base: str) -> str:
+    return f"{base}/namespaces/a/gadgets"
+
+
+async def test_what_is_written_in_one_version_is_read_in_the_other() -> None:
+    async with serving(kinds=KINDS) as served:
+        body = {"metadata": {"name": "g"}, "spec": {"colour": "blue"}}
+        made = await served.admin.post(gadgets(OLD), body)
+        assert made.code == 201, made.raw
+        assert made.json["apiVersion"] == "example.org/v1beta1"
+        assert made.json["spec"] == {"colour": "blue"}
+        assert made.warnings == ['299 - "example.org/v1beta1 Gadget is deprecated: use v1"']
+        new = (await served.admin.get(f"{gadgets(NEW)}/g")).json
+        assert (new["apiVersion"], new["spec"]) == ("example.org/v1", {"hue": "blue"})
+        stored = await served.store.get(GADGET.key("a", "g"))
+        assert stored is not None
+        assert msgspec.json.decode(stored.value)["spec"] == {"hue": "blue"}
+        listed = (await served.admin.get(gadgets(OLD))).json
+        assert listed["apiVersion"] == "example.org/v1beta1"
+        assert listed["items"][0]["spec"] == {"colour": "blue"}
+        assert listed["items"][0]["metadata"]["resourceVersion"]
+
+
+async def test_patches_are_taken_in_their_version() -> None:
+    async with serving(kinds=KINDS) as served:
+        body = {"metadata": {"name": "g"}, "spec": {"hue": "blue"}}
+        await served.admin.post(gadgets(NEW), body)
+        patch = {"spec": {"colour": "green"}}
+        kind = "application/merge-patch+json"
+        path = f"{gadgets(OLD)}/g"
+        done = await served.admin.ask("PATCH", path, patch, content_type=kind)
+        assert done.json["spec"] == {"colour": "green"}
+        whole = done.json
+        whole["spec"]["colour"] = "red"
+        put = await served.admin.ask("PUT", path, whole)
+        assert put.json["spec"] == {"colour": "red"}
+        assert (await served.admin.get(f"{gadgets(NEW)}/g")).json["spec"] == {"hue": "red"}
+
+
+async def test_watches_convert_too() -> None:
+    async with serving(kinds=KINDS) as served:
+        body = {"metadata": {"name": "g"}, "spec": {"hue": "blue"}}
+        await served.admin.post(gadgets(NEW), body)
+        path = f"{gadgets(OLD)}?watch=true&fieldSelector=spec.hue%3Dblue"
+        async with served.admin.watch(path) as lines:
+            assert (await lines.next())["object"]["spec"] == {"colour": "blue"}
+
+
+async def test_custom_kinds_take_no_strategic_patch_and_no_protobuf() -> None:
+    async with serving(kinds=KINDS) as served:
+        body = {"metadata": {"name": "g"}, "spec": {"hue": "blue"}}
+        await served.admin.post(gadgets(NEW), body)
+        kind = "application/strategic-merge-patch+json"
+        reply = await served.admin.ask("PATCH", f"{gadgets(NEW)}/g", {}, content_type=kind)
+        assert reply.code == 415
+        assert "application/merge-patch+json" in reply.json["message"]
+        binary = "application/vnd.kubernetes.protobuf"
+        reply = await served.admin.ask("POST", gadgets(NEW), b"k8s\x00", content_type=binary)
+        assert reply.code == 415
+
+
+async def test_a_version_that_is_not_served_is_not_there() -> None:
+    async with serving(kinds=KINDS) as served:
+        assert (await served.admin.get("/apis/example.org/v0/gadgets")).code == 404
+        body = {"apiVersion": "example.org/v1beta1", "metadata": {"name": "g"}, "spec": {}}
+        mixed = await served.admin.post(gadgets(NEW), body)
+        assert mixed.code == 400
+
+
+async def test_custom_kinds_scale() -> None:
+    async with serving(kinds=KINDS) as served:
+        body = {"metadata": {"name": "g"}, "spec": {"hue": "blue", "replicas": 1}}
+        await served.admin.post(gadgets(NEW), body)
+        path = f"{gadgets(OLD)}/g/scale"
+        kind = "application/merge-patch+json"
+        patch = {"spec": {"replicas": 4}}
+        done = await served.admin.ask("PATCH", path, patch, content_type=kind)
+        assert done.json["spec"] == {"replicas": 4}
+        shown = (await served.admin.get(f"{gadgets(NEW)}/g")).json
+        assert shown["spec"] == {"hue": "blue", "replicas": 4}
