@@ -32,7 +32,7 @@ Start a control plane, and talk to it with kubectl:
     cls=LazyGroup,
     commands=COMMANDS,
     epilog=EPILOG,
-    context_settings={"max_content_width": 100},
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )
 @global_options
 @click.pass_context

@@ -54,6 +54,12 @@ def test_the_module_is_the_program() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
 
 
+@pytest.mark.parametrize("arguments", [["-h"], ["server", "-h"], ["version", "--help"]])
+def test_help_is_an_answer(arguments: list[str], capsys: Capture) -> None:
+    assert run(arguments) == 0
+    assert "Usage: isthmus" in capsys.readouterr().out
+
+
 def test_nothing_is_wrong_usage_and_shows_the_help(capsys: Capture) -> None:
     assert run([]) == 2
     assert "Commands:" in capsys.readouterr().err
