@@ -199,15 +199,19 @@ class File:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        self._roll_back()  # once more, if the last time failed too
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            # SQLite may have rolled back by itself.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            with suppress(sqlite3.Error):
+                self._roll_back()
             raise
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # SQLite may have done it by itself
+            self._connection.execute("ROLLBACK")
 
     def _as_rows(
         self, events: Sequence[Event]
