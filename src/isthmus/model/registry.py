@@ -15,8 +15,14 @@ from isthmus.model import (
     coordination,
     core,
     discovery,
+    gateway,
+    multicluster,
+    policy,
     rbac,
     reviews,
+    serviceprofile,
+    trafficsplit,
+    workload,
 )
 from isthmus.model.kind import Kind
 
@@ -109,6 +115,12 @@ KINDS: tuple[Kind, ...] = (
     *rbac.KINDS,
     *reviews.KINDS,
     *apiextensions.KINDS,
+    *gateway.KINDS,
+    *policy.KINDS,
+    *workload.KINDS,
+    *multicluster.KINDS,
+    *serviceprofile.KINDS,
+    *trafficsplit.KINDS,
 )
 
 BUILT_IN = Registry(KINDS)

@@ -93,16 +93,20 @@ def _types(schema: Schema, value: Any, path: str) -> Iterator[Cause]:  # noqa: A
     if value is None:
         return
     if not _FITS[schema.type](value):
-        shown = value if isinstance(value, str | int | float) else json_type(value)
-        kind = _SAID.get(schema.type, schema.type.value)
-        detail = f"{path or 'the object'} in body must be of type {kind}: {json_type(value)!r}"
-        yield wrong_type(path, shown, detail.replace("'", '"'))
+        # The value itself is not shown, here and below: it may be a secret's.
+        found, kind = _value_type(value), _SAID.get(schema.type, schema.type.value)
+        where = path or "the object"
+        yield wrong_type(path, found, f'{where} in body must be of type {kind}: "{found}"')
         return
     problem = _content_problem(schema, value)
     if problem:
-        yield invalid(path, value, problem)
+        yield invalid(path, "..." if schema.type is Type.BYTES else value, problem)
     for below, inner, where in _children(schema, value, path):
         yield from _types(below, inner, where)
+
+
+def _value_type(value: object) -> str:
+    return "integer" if _is_integer(value) else json_type(value)
 
 
 def _is_integer(value: object) -> bool:

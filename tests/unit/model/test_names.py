@@ -106,7 +106,8 @@ def test_names_of_variables(text: str, fine: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "fine"),
     [("10.0.0.1", True), ("fd00::1", True), ("10.0.0.01", False), ("10.0.0", False), ("", False),
-     ("fe80::1%eth0", False), ("10.0.0.1:80", False), ("\u0661.0.0.1", False), ("::ffff:1.2.3.4", True)],
+     ("fe80::1%eth0", False), ("10.0.0.1:80", False), ("\u0661.0.0.1", False),
+     ("::ffff:1.2.3.4", True)],
 )  # fmt: skip
 def test_addresses(text: str, fine: bool) -> None:
     assert (names.ip_problems(text) == ()) is fine

@@ -119,7 +119,7 @@ def test_a_wrong_type_is_told_as_kubernetes_tells_it() -> None:
     assert found == [
         Cause(
             "spec.rules[0].port",
-            'Invalid value: "http": spec.rules[0].port in body must be of type integer: "string"',
+            'Invalid value: "string": spec.rules[0].port in body must be of type integer: "string"',
             "FieldValueTypeInvalid",
         )
     ]
