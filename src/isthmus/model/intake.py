@@ -31,6 +31,10 @@ from isthmus.model.walk import (
 )
 
 
+MAX_WARNINGS = 32
+"""Warning headers of one answer."""
+
+
 class Prepared(NamedTuple):
     """A document that fits its schema, and the paths that were not in it (dropped by now)."""
 
@@ -92,6 +96,12 @@ def faults(kind: Kind, document: Document, old: Document | None = None) -> list[
     for check in kind.check:
         found += islice(check(document, old), MAX_FAULTS)
     return list(dict.fromkeys(found))[:MAX_FAULTS]
+
+
+def warnings(kind: Kind, document: Document, old: Document | None = None) -> tuple[str, ...]:
+    """What looks like a mistake in a document in the stored version and is allowed, bounded."""
+    found = (said for warn in kind.warn for said in warn(document, old))
+    return tuple(dict.fromkeys(islice(found, MAX_WARNINGS)))
 
 
 def invalid_object(kind: Kind, name: str, causes: Sequence[Cause]) -> Invalid:

@@ -1,0 +1,58 @@
+"""Annotations that configure the mesh, as pure parsers: text in, a value or a Problem out.
+
+Linkerd's grammar (its policy controller reads the same keys). A feature that no annotation asks for
+is None. A Problem spoils its own group (timeouts, retries, accrual, load bias, ports) and no other;
+on a route it is a fault, elsewhere a warning.
+"""
+
+from isthmus.model.annotations.balancer import (
+    Accrual,
+    AccrualMode,
+    LoadBias,
+    SuccessRate,
+    failure_accrual,
+    load_bias,
+)
+from isthmus.model.annotations.grammar import Problem, parse_duration, parse_truth
+from isthmus.model.annotations.inbound import (
+    ACCESS_POLICIES,
+    Upstream,
+    default_inbound_policy,
+    upstreams,
+)
+from isthmus.model.annotations.parents import parent_warnings
+from isthmus.model.annotations.ports import NO_PORTS, Ports, port_list
+from isthmus.model.annotations.traffic import (
+    GrpcRetry,
+    HttpRetry,
+    Timeouts,
+    grpc_retry,
+    http_retry,
+    timeouts,
+)
+
+__all__ = [
+    "ACCESS_POLICIES",
+    "NO_PORTS",
+    "Accrual",
+    "AccrualMode",
+    "GrpcRetry",
+    "HttpRetry",
+    "LoadBias",
+    "Ports",
+    "Problem",
+    "SuccessRate",
+    "Timeouts",
+    "Upstream",
+    "default_inbound_policy",
+    "failure_accrual",
+    "grpc_retry",
+    "http_retry",
+    "load_bias",
+    "parent_warnings",
+    "parse_duration",
+    "parse_truth",
+    "port_list",
+    "timeouts",
+    "upstreams",
+]

@@ -1,0 +1,35 @@
+"""The keys. Whoever reads or writes one of these annotations imports it from here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TIMEOUT_REQUEST: Final = "timeout.linkerd.io/request"
+TIMEOUT_RESPONSE: Final = "timeout.linkerd.io/response"
+TIMEOUT_IDLE: Final = "timeout.linkerd.io/idle"
+
+RETRY_LIMIT: Final = "retry.linkerd.io/limit"
+RETRY_TIMEOUT: Final = "retry.linkerd.io/timeout"
+RETRY_HTTP: Final = "retry.linkerd.io/http"
+RETRY_GRPC: Final = "retry.linkerd.io/grpc"
+
+FAILURE_ACCRUAL: Final = "balancer.linkerd.io/failure-accrual"
+_CONSECUTIVE: Final = "balancer.linkerd.io/failure-accrual-consecutive-"
+MAX_FAILURES: Final = f"{_CONSECUTIVE}max-failures"
+MAX_PENALTY: Final = f"{_CONSECUTIVE}max-penalty"
+MIN_PENALTY: Final = f"{_CONSECUTIVE}min-penalty"
+JITTER_RATIO: Final = f"{_CONSECUTIVE}jitter-ratio"
+
+_ALPHA: Final = "balancer.alpha.linkerd.io/"
+SUCCESS_THRESHOLD: Final = f"{_ALPHA}failure-accrual-success-rate-threshold"
+SUCCESS_WINDOW: Final = f"{_ALPHA}failure-accrual-success-rate-window"
+SUCCESS_MIN_REQUESTS: Final = f"{_ALPHA}failure-accrual-success-rate-min-requests"
+HONOR_RETRY_AFTER: Final = f"{_ALPHA}failure-accrual-honor-retry-after"
+PENALIZE_FAILURES: Final = f"{_ALPHA}penalize-failures"
+BIAS_PENALTY: Final = f"{_ALPHA}load-biaser-penalty"
+BIAS_MAX_RETRY_AFTER: Final = f"{_ALPHA}load-biaser-max-retry-after"
+
+OPAQUE_PORTS: Final = "config.linkerd.io/opaque-ports"
+DEFAULT_INBOUND_POLICY: Final = "config.linkerd.io/default-inbound-policy"
+REQUIRE_IDENTITY_PORTS: Final = "config.linkerd.io/proxy-require-identity-inbound-ports"
+UPSTREAMS: Final = "config.isthmus.dev/upstreams"
