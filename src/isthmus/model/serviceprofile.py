@@ -120,8 +120,13 @@ def _response_fields() -> Mapping[str, Schema]:
     return _RESPONSE_FIELDS
 
 
-_REQUEST: Final = Schema(type=Type.OBJECT, properties=_request_fields)
-_RESPONSE: Final = Schema(type=Type.OBJECT, properties=_response_fields)
+# Both hold themselves: only a named schema can be written down as OpenAPI.
+_REQUEST: Final = Schema(
+    type=Type.OBJECT, properties=_request_fields, ref="io.linkerd.RequestMatch"
+)
+_RESPONSE: Final = Schema(
+    type=Type.OBJECT, properties=_response_fields, ref="io.linkerd.ResponseMatch"
+)
 _REQUEST_FIELDS: Final[Mapping[str, Schema]] = {
     "all": about(listed(_REQUEST), "All of these."),
     "any": about(listed(_REQUEST), "One of these."),
