@@ -135,6 +135,7 @@ class Dispatcher:
         self._kinds = kinds
         self._authorizer = authorizer
         self._tokens = tokens
+        self._clock = clock
         self.observe = observe
         self._hub = Hub(store, clock)
         showings = Showings()
@@ -156,7 +157,8 @@ class Dispatcher:
     async def authenticate(self, call: Call, verdict: Verdict) -> None:
         """Fill in who asks and what, and whether they may; Unauthenticated or Forbidden."""
         authorization = call.headers.get("authorization")
-        user = await auth.authenticate(call.certificate, authorization, self._tokens)
+        now = self._clock.time()
+        user = await auth.authenticate(call.certificate, authorization, self._tokens, now)
         verdict.by = verdict.user = user
         verdict.user = auth.impersonate(call.impersonation, user, self._authorizer)
         verdict.asked = auth.attributes(call.method, call.verb, call.route)

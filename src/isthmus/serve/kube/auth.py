@@ -10,6 +10,7 @@ if they may impersonate, somebody else. Whether: an `Authorizer`, one question p
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -100,11 +101,15 @@ class _Uid(msgspec.Struct):
 # -------------------------------------------------------------------------------------- certificate
 
 
-def user_of_certificate(certificate: Mapping[str, Any]) -> User:
+def user_of_certificate(certificate: Mapping[str, Any], now: float) -> User:
     """The user of a client certificate that TLS has verified (as `SSLObject.getpeercert` tells it).
 
-    Unauthenticated if it names nobody: a certificate without a common name is no anonymous user.
+    Unauthenticated if it names nobody (a certificate without a common name is no anonymous user),
+    or if it expired since the connection was made. `now` is seconds since the epoch.
     """
+    until = certificate.get("notAfter")
+    if until is not None and ssl.cert_time_to_seconds(until) < now:
+        raise Unauthenticated("the client certificate has expired")
     subject = [pair for names in certificate.get("subject", ()) for pair in names]
     name = next((value for field, value in subject if field == "commonName"), "")
     if not name or not name.isprintable():
@@ -127,11 +132,14 @@ def bearer(header: str | None) -> str:
 
 
 async def authenticate(
-    certificate: Mapping[str, Any] | None, authorization: str | None, tokens: TokenVerifier
+    certificate: Mapping[str, Any] | None,
+    authorization: str | None,
+    tokens: TokenVerifier,
+    now: float,
 ) -> User:
     """Who asks. A certificate beats a token; a wrong token is an error, no token is anonymous."""
     if certificate:
-        return user_of_certificate(certificate)
+        return user_of_certificate(certificate, now)
     token = bearer(authorization)
     return await tokens.verify(token) if token else ANONYMOUS
 

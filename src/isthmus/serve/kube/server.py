@@ -14,20 +14,21 @@ import secrets
 import socket
 import ssl
 import zlib
-from asyncio import sslproto
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from aiohttp import ClientPayloadError, web
+from aiohttp import ClientPayloadError, HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from isthmus.aio import Clock, Log, deadline
 from isthmus.aio.supervise import describe
 from isthmus.errors import BadRequest, IsthmusError, TooLarge
-from isthmus.serve.kube.answer import Answer, Response, Stream, of_document, warning_headers
+from isthmus.serve.kube.answer import Response, of_document
 from isthmus.serve.kube.api import Call, Dispatcher, Verdict
 from isthmus.serve.kube.limits import DEFAULT_LIMITS, Limits, Shares
+from isthmus.serve.kube.listener import Connections, thin_tls
+from isthmus.serve.kube.sending import Sending
 from isthmus.serve.kube.status import refusal
 
 SHUTDOWN = 1.0
@@ -38,10 +39,6 @@ LEFT = 499
 
 RESTART = 1.0
 """Seconds before the store is watched again after it failed."""
-
-TLS_BUFFER = 16 * 1024
-"""Bytes that asyncio holds per TLS connection for reading. Its own 256 KiB is dear with many
-watches, and one TLS record is at most this long."""
 
 
 class KubeApi:
@@ -67,10 +64,9 @@ class KubeApi:
     async def start(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Accept on a bound socket. Without a context: plain HTTP, where everybody is anonymous."""
         limits = self._limits
-        handlers = _Server(
+        handlers = Connections(
             self._handle,
             limits.connections,
-            handler_cancellation=True,
             keepalive_timeout=limits.header_time,
             lingering_time=1.0,
             access_log=None,
@@ -136,16 +132,18 @@ class KubeApi:
             body=lambda: self._body(request),
         )
         verdict = Verdict(call)
+        sending = Sending(request, call, verdict, self._clock, self._limits)
         try:
-            return await self._answered(request, call, verdict)
+            return await self._answered(sending, call, verdict)
+        except ConnectionError:  # the client left while it was written to
+            sending.abort()
+            return sending.response
         finally:
+            verdict.code = verdict.code or LEFT
             verdict.seconds = self._clock.now() - started
             self._dispatcher.observe(verdict)
 
-    async def _answered(
-        self, request: web.BaseRequest, call: Call, verdict: Verdict
-    ) -> web.StreamResponse:
-        sending = _Sending(request, call, verdict, self._clock, self._limits)
+    async def _answered(self, sending: Sending, call: Call, verdict: Verdict) -> web.StreamResponse:
         try:
             await self._dispatcher.authenticate(call, verdict)
             with self._shares.hold(verdict.client, watching=call.watching):
@@ -153,13 +151,6 @@ class KubeApi:
                     return await sending.send(await self._respond(call, verdict))
                 async with deadline(self._clock, self._limits.request_time, "the request"):
                     return await sending.send(await self._respond(call, verdict))
-        except ConnectionError:  # the client left while it was written to
-            verdict.code = verdict.code or LEFT
-            sending.abort()
-            return sending.response
-        except asyncio.CancelledError:
-            verdict.code = verdict.code or LEFT
-            raise
         except Exception as error:  # noqa: BLE001  # the edge: every error becomes a Status
             return await self._refused(sending, call, verdict, error)
 
@@ -167,8 +158,10 @@ class KubeApi:
         return await self._dispatcher.respond(call, verdict)
 
     async def _refused(
-        self, sending: _Sending, call: Call, verdict: Verdict, error: Exception
+        self, sending: Sending, call: Call, verdict: Verdict, error: Exception
     ) -> web.StreamResponse:
+        if isinstance(error, ConnectionError):
+            raise error
         if not isinstance(error, IsthmusError):
             self._log.warning("request failed", id=call.id, path=call.path, exc_info=error)
         verdict.error = error
@@ -195,6 +188,7 @@ class KubeApi:
         limit = self._limits.body
         if (request.content_length or 0) > limit:
             raise _too_large(limit)
+        _go_on(request)
         parts: list[bytes] = []
         size = 0
         try:
@@ -215,6 +209,13 @@ class KubeApi:
         return b"".join(parts)
 
 
+def _go_on(request: web.BaseRequest) -> None:
+    """Tell a client that asked before sending its body (RFC 9110 section 10.1.1)."""
+    asks = request.headers.get("Expect", "").lower() == "100-continue"
+    if asks and request.transport is not None and request.version >= HttpVersion11:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
 def _first_values(request: web.BaseRequest) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in request.headers.items():
@@ -229,105 +230,3 @@ def _impersonation(request: web.BaseRequest) -> tuple[tuple[str, str], ...]:
 
 def _too_large(limit: int) -> TooLarge:
     return TooLarge(f"Request entity too large: limit is {limit}")
-
-
-class _Sending:
-    """Puts one response on the wire, with a deadline on each wait for a slow reader."""
-
-    def __init__(
-        self,
-        request: web.BaseRequest,
-        call: Call,
-        verdict: Verdict,
-        clock: Clock,
-        limits: Limits,
-    ) -> None:
-        self._request = request
-        self._call = call
-        self._verdict = verdict
-        self._clock = clock
-        self._limits = limits
-        self.response: web.StreamResponse = web.Response(status=500)
-
-    @property
-    def begun(self) -> bool:
-        """Whether the status line is on its way."""
-        return self.response.prepared
-
-    def abort(self) -> None:
-        """Cut the connection, so that the client sees a broken response and not a short one."""
-        transport = self._request.transport
-        if transport is not None:
-            transport.abort()
-
-    async def send(self, response: Response) -> web.StreamResponse:
-        """Write it to the last byte."""
-        match response:
-            case Answer():
-                self._verdict.code = response.code
-                self.response = self._whole(response)
-                await self.response.prepare(self._request)
-                await self.response.write_eof()
-            case Stream():
-                self._verdict.code = 200
-                await self._stream(response)
-        return self.response
-
-    def _whole(self, answer: Answer) -> web.Response:
-        response = web.Response(status=answer.code, body=answer.body)
-        self._head(response, answer.content_type, answer.warnings)
-        for name, value in answer.headers:
-            response.headers[name] = value
-        return response
-
-    def _head(
-        self, response: web.StreamResponse, content_type: str, warnings: tuple[str, ...]
-    ) -> None:
-        response.headers["Content-Type"] = content_type
-        response.headers["Audit-Id"] = self._call.id
-        response.headers["Cache-Control"] = "no-cache, private"
-        for value in warning_headers(warnings):
-            response.headers.add("Warning", value)
-
-    async def _stream(self, stream: Stream) -> None:
-        response = self.response = web.StreamResponse()
-        self._head(response, stream.content_type, stream.warnings)
-        response.enable_chunked_encoding()
-        await response.prepare(self._request)
-        if self._request.method == "HEAD":
-            return
-        await stream.run(self._write)
-        await response.write_eof()
-
-    async def _write(self, data: bytes) -> None:
-        async with deadline(self._clock, self._limits.write_time, "a slow reader"):
-            await self.response.write(data)
-
-
-class _Server(web.Server):
-    """aiohttp's protocol factory, with a limit on connections: those over it are closed unread."""
-
-    def __init__(self, handler: Any, most: int, **settings: Any) -> None:  # noqa: ANN401 - aiohttp's types
-        super().__init__(handler, **settings)
-        self._most = most
-
-    def connection_made(self, handler: Any, transport: asyncio.Transport) -> None:  # noqa: ANN401
-        super().connection_made(handler, transport)
-        _notice_silence(transport)
-        if len(self.connections) > self._most:
-            transport.abort()
-
-
-def _notice_silence(transport: asyncio.Transport) -> None:
-    """Have the kernel find out within two minutes that a client's machine is gone."""
-    channel: socket.socket | None = transport.get_extra_info("socket")
-    if channel is None or channel.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    for option, value in ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15),
-                          (socket.TCP_KEEPCNT, 4), (socket.TCP_USER_TIMEOUT, 120_000)):  # fmt: skip
-        channel.setsockopt(socket.IPPROTO_TCP, option, value)
-
-
-def thin_tls() -> None:
-    """Let asyncio hold less per TLS connection; a setting of the whole process."""
-    sslproto.SSLProtocol.max_size = TLS_BUFFER

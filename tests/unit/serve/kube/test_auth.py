@@ -47,26 +47,35 @@ class OneToken:
 
 
 async def test_a_certificate_names_user_and_groups_and_beats_a_token() -> None:
-    user = await auth.authenticate(CERTIFICATE, "Bearer bad", OneToken())
+    user = await auth.authenticate(CERTIFICATE, "Bearer bad", OneToken(), 0.0)
     assert user == User("root", ("system:masters", "staff", "system:authenticated"))
 
 
 @pytest.mark.parametrize("name", ["", "a\nb"])
 def test_a_certificate_without_a_usable_name_is_nobody(name: str) -> None:
     with pytest.raises(Unauthenticated):
-        auth.user_of_certificate({"subject": ((("commonName", name),),)})
+        auth.user_of_certificate({"subject": ((("commonName", name),),)}, 0.0)
+
+
+def test_a_certificate_may_expire_while_its_connection_lasts() -> None:
+    certificate = {**CERTIFICATE, "notAfter": "Jan  2 00:00:00 2026 GMT"}
+    day = 86400.0
+    until = 1767312000.0
+    assert auth.user_of_certificate(certificate, until - day).name == "root"
+    with pytest.raises(Unauthenticated, match="expired"):
+        auth.user_of_certificate(certificate, until + day)
 
 
 async def test_tokens_and_nobody() -> None:
-    assert await auth.authenticate(None, "Bearer good", OneToken()) == BOB
-    assert await auth.authenticate(None, None, OneToken()) == ANONYMOUS
-    assert await auth.authenticate({}, "", OneToken()) == ANONYMOUS
+    assert await auth.authenticate(None, "Bearer good", OneToken(), 0.0) == BOB
+    assert await auth.authenticate(None, None, OneToken(), 0.0) == ANONYMOUS
+    assert await auth.authenticate({}, "", OneToken(), 0.0) == ANONYMOUS
 
 
 @pytest.mark.parametrize("header", ["Bearer bad", "Basic Ym9iOmJvYg==", "Bearer", "Bearer a b"])
 async def test_a_wrong_credential_is_an_error_and_not_anonymous(header: str) -> None:
     with pytest.raises(Unauthenticated):
-        await auth.authenticate(None, header, OneToken())
+        await auth.authenticate(None, header, OneToken(), 0.0)
 
 
 async def test_where_no_tokens_are_issued_none_is_valid() -> None:

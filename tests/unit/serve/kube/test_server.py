@@ -244,12 +244,35 @@ async def raw_connection(
         b"nonsense\r\n\r\n",
     ],
 )
-async def test_requests_that_are_no_http_are_refused(request_line: bytes) -> None:
+async def test_requests_that_are_no_http_are_refused(
+    request_line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     async with serving() as served:
         reader, writer = await raw_connection(served, request_line)
-        assert b" 400 " in await reader.readline()
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        assert b" 400 " in head
+        assert json.loads(body)["reason"] == "BadRequest"
         writer.close()
         await still_serves(served)
+    assert not caplog.records
+
+
+async def test_a_client_that_asks_before_its_body_is_told_to_go_on() -> None:
+    body = json.dumps(config_map("x")).encode()
+    head = (
+        f"POST {CM} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        f"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    )
+    async with serving() as served:
+        reader, writer = await raw_connection(served, (head % len(body)).encode())
+        assert await reader.readline() == b"HTTP/1.1 100 Continue\r\n"
+        await reader.readline()
+        writer.write(body)
+        assert b" 201 " in await reader.readline()
+        writer.close()
+        reader, writer = await raw_connection(served, (head % 2**30).encode())
+        assert b" 413 " in await reader.readline()
+        writer.close()
 
 
 async def test_half_a_request_is_closed_when_its_time_is_over() -> None:
