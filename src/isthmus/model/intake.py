@@ -30,7 +30,6 @@ from isthmus.model.walk import (
     unknown_fields,
 )
 
-
 MAX_WARNINGS = 32
 """Warning headers of one answer."""
 

@@ -6,7 +6,14 @@ import pytest
 
 from isthmus.errors import BadRequest, TooLarge
 from isthmus.model import document as doc
-from isthmus.model.document import MAX_DEPTH, MAX_DUPLICATES, read_json, read_value, strict_json
+from isthmus.model.document import (
+    MAX_DEPTH,
+    MAX_DUPLICATES,
+    MAX_VALUES,
+    read_json,
+    read_value,
+    strict_json,
+)
 
 
 def test_an_object_is_read() -> None:
@@ -47,6 +54,14 @@ def test_depth_is_counted_exactly() -> None:
     with pytest.raises(BadRequest):
         read_value(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1))
     assert len(read_json(b'{"a": [' + b"[]," * 500 + b"[]]}")["a"]) == 501
+
+
+def test_the_number_of_values_is_bounded() -> None:
+    assert len(read_json(b'{"a": [' + b"1," * (MAX_VALUES - 10) + b"1]}")["a"]) == MAX_VALUES - 9
+    with pytest.raises(BadRequest, match="holds more than"):
+        read_json(b'{"a": [' + b"1," * MAX_VALUES + b"1]}")
+    commas = b"," * (MAX_VALUES + 1)
+    assert read_json(b'{"a": "' + commas + b'"}'), "commas in a text are no values"
 
 
 def test_fields_said_twice_are_named_with_their_paths() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from isthmus.model import registry
@@ -48,7 +49,15 @@ def test_api_versions_are_split() -> None:
 def test_a_name_is_given_once() -> None:
     with pytest.raises(ValueError, match="two kinds are called services"):
         registry.BUILT_IN.extended([SERVICE])
+    other = msgspec.structs.replace(SERVICE, plural="servants")
+    with pytest.raises(ValueError, match="two kinds are called Service in group ''"):
+        Registry([SERVICE, other])
     assert len(Registry([SERVICE]).extended([]).kinds) == 1
+
+
+def test_versions_of_a_group() -> None:
+    assert registry.versions("") == ("v1",)
+    assert registry.versions("policy.linkerd.io")[0] == "v1beta3"
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.resource)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from isthmus.errors import BadRequest, TooLarge
+from isthmus.model.document import MAX_VALUES
 from isthmus.model.schema import ListType, Patch, Type
 from isthmus.model.wire import MAGIC, decode, decode_message, schema_of
 from isthmus.model.wire.messages import FORMS, SCALARS, messages
-from isthmus.model.wire.protobuf import MAX_VALUES, message_of
+from isthmus.model.wire.protobuf import message_of
 from tests.unit.model.encoder import body, double, lend, num, varint
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
@@ -196,6 +197,20 @@ def test_size_and_number_of_values_are_bounded() -> None:
     packed = lend(4, b"\x01" * (MAX_VALUES + 1))
     with pytest.raises(BadRequest, match="holds more than"):
         decode_message("core.v1.PodSecurityContext", packed)
+
+
+def test_odd_spots_of_the_envelope() -> None:
+    raw = lend(1, lend(2, "a"))
+    odd = lend(7, b"x") + num(1, 5) + lend(1, lend(1, "v1") + lend(2, "Pod") + num(3, 1))
+    assert decode(b"k8s\0" + odd + lend(2, raw))["metadata"] == {"generateName": "a"}
+    with pytest.raises(BadRequest, match=r"runtime\.Unknown: .*not UTF-8"):
+        decode(b"k8s\0" + lend(1, lend(1, b"\xff")))
+    entry = lend(2, lend(1, "k") + num(9, 1))
+    assert decode_message("core.v1.ConfigMap", entry) == {"data": {"k": ""}}
+    extra = lend(5, lend(1, "k"))
+    assert decode_message("authorization.v1.SubjectAccessReviewSpec", extra) == {"extra": {"k": []}}
+    micro = lend(4, b"")
+    assert decode_message("coordination.v1.LeaseSpec", micro) == {}
 
 
 def test_message_names() -> None:

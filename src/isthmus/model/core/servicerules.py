@@ -89,17 +89,12 @@ def _port_faults(port: Mapping[str, Any], path: str, service_type: str) -> Itera
 
 def target_faults(target: object, path: str) -> Iterator[Cause]:
     """Faults of a port that may be a number or the name of a container's port."""
-    match target:
-        case bool() | None:
-            return
-        case int():
-            for problem in port_problems(target):
-                yield invalid(path, target, problem)
-        case str():
-            for problem in port_name_problems(target):
-                yield invalid(path, target, problem)
-        case _:
-            return
+    if isinstance(target, str):
+        problems = port_name_problems(target)
+    else:
+        problems = port_problems(target) if isinstance(target, int) else ()
+    for problem in problems:
+        yield invalid(path, target, problem)
 
 
 def _address_faults(spec: Mapping[str, Any]) -> Iterator[Cause]:

@@ -12,16 +12,13 @@ from math import isfinite
 from typing import Any, Final
 
 from isthmus.errors import BadRequest, TooLarge
-from isthmus.model.document import MAX_BODY, MAX_DEPTH, check_depth
+from isthmus.model.document import MAX_BODY, MAX_DEPTH, MAX_VALUES, check_bounds
 from isthmus.model.kind import Document
 from isthmus.model.wire.forms import FROM_WIRE
 from isthmus.model.wire.messages import FORMS, SCALARS, Field, messages, numbered
 from isthmus.model.wire.reader import Cursor, WireType, signed
 
 MAGIC: Final = b"k8s\x00"
-
-MAX_VALUES: Final = 400_000
-"""Values in one body: empty messages take two bytes on the wire and a hundred in memory."""
 
 _PACKAGES: Final[Mapping[str, str]] = {
     "": "core",
@@ -155,7 +152,7 @@ class _Decoder:
             where = "".join(self._path).removeprefix(".")
             at = f"{self._kind} at {where}" if where else self._kind
             raise BadRequest(f"{at}: {fault.message}") from None
-        check_depth(document)  # raw JSON inside adds to the depth of messages
+        check_bounds(document)  # raw JSON inside adds to the depth of messages
 
     def _fill(self, document: Document, message: str, cursor: Cursor) -> None:
         known = numbered(message)

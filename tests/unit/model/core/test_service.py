@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from isthmus.model.core import SERVICE, Service
-from isthmus.model.intake import view
+from isthmus.model.intake import faults, view
 from tests.unit.model.objects import made, paths, row, told, written
 
 
@@ -126,6 +126,12 @@ def test_faults_of_ports() -> None:
         ("spec.ports[2]", "FieldValueDuplicate"),
         ("spec.ports[2].name", "FieldValueInvalid"),
     ]
+
+
+def test_an_address_can_not_be_dropped() -> None:
+    new = written(SERVICE, service(), stored())
+    new["spec"] |= {"clusterIP": "", "clusterIPs": []}
+    assert "spec.clusterIPs[0]" in [cause.path for cause in faults(SERVICE, new, stored())]
 
 
 def test_ports_are_needed_except_where_they_are_not() -> None:
