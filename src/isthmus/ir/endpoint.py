@@ -49,7 +49,7 @@ class Endpoint(Value, frozen=True):
     Kubernetes' default share; dialects scale). `hints` are the zones the endpoint is meant for.
     `identity` is who must answer, None if nobody can prove it. `authority` replaces the
     request's authority when the endpoint is a gateway. `labels` are metric labels, sorted by
-    key.
+    key. `meshed`: a mesh proxy stands before this port, whoever's mesh it is.
     """
 
     address: str
@@ -66,6 +66,7 @@ class Endpoint(Value, frozen=True):
     speaks: Speaks = Speaks.UNKNOWN
     authority: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    meshed: bool = False
     origin: Ref | None = None
 
 
