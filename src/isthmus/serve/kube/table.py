@@ -1,8 +1,8 @@
 """Objects as kubectl's `get` wants them: meta.k8s.io/v1 Tables, and metadata without the rest.
 
 The server makes the cells (Age too); an object's metadata, or the object whole, goes into its row
-as the bytes that are stored. The first column is Name, then come the columns of the version, or Age
-if it has none.
+as the bytes that are stored. The first column is Name (except of events), then come the columns of
+the version, or Age if it has none.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class Tables:
 
     def __init__(self, version: Version) -> None:
         self._columns = version.columns or (AGE,)
-        self._headings = _ENCODER.encode([_NAME, *map(_heading, self._columns)])
+        self._named = version.named
+        names = [_NAME] if self._named else []
+        self._headings = _ENCODER.encode([*names, *map(_heading, self._columns)])
 
     def of_list(
         self, raws: Iterable[bytes], meta: ListMeta, now: float, rows: Include = Include.METADATA
@@ -128,7 +130,7 @@ class Tables:
     def row(self, raw: bytes, now: float, rows: Include = Include.METADATA) -> bytes:
         """One row: cells computed, the object spliced."""
         document = _DOCUMENT.decode(raw)
-        cells = [document.get("metadata", {}).get("name", "")]
+        cells = [document.get("metadata", {}).get("name", "")] if self._named else []
         cells += [_cell(column, document, now) for column in self._columns]
         shown = _object(raw, rows)
         return b"".join((b'{"cells":', _ENCODER.encode(cells), b',"object":', shown, b"}"))

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from isthmus.errors import BadRequest
+from isthmus.model.core import EVENT
 from isthmus.serve.kube import table
 from isthmus.serve.kube.table import Include, ListMeta, Tables
 from tests.unit.serve.kube.kinds import THING, WIDGET
@@ -105,3 +106,11 @@ def test_include_object_is_one_of_three() -> None:
     assert table.include("Object") is Include.OBJECT
     with pytest.raises(BadRequest, match="unrecognized includeObject value: 'All'"):
         table.include("All")
+
+
+def test_events_are_shown_by_time_not_by_name() -> None:
+    raw = b'{"metadata":{"name":"a.1"},"type":"Normal","reason":"Started"}'
+    shown = json.loads(Tables(EVENT.versions[0]).of_object(raw, 7, 0.0))
+    headings = [each["name"] for each in shown["columnDefinitions"]]
+    assert headings[:3] == ["Last Seen", "Type", "Reason"]
+    assert (headings.index("Name"), shown["rows"][0]["cells"][-1]) == (len(headings) - 1, "a.1")
