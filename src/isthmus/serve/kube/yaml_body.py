@@ -7,12 +7,13 @@ said twice is noted, not lost. Anchors are refused: a few lines of them can stan
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import yaml
 
 from isthmus.errors import BadRequest, TooLarge
-from isthmus.model.document import MAX_DEPTH, MAX_DUPLICATES, check_depth
+from isthmus.model.document import MAX_DEPTH, MAX_DUPLICATES, check_bounds
 from isthmus.model.kind import Document
 
 MAX_YAML = 512 * 1024
@@ -21,14 +22,26 @@ MAX_YAML = 512 * 1024
 _TAGS = "tag:yaml.org,2002:"
 
 
+_BOOL = "yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
+_INT = "[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[1-9][0-9_]*|0)"
+_FLOAT = "[-+]?(\\.[0-9]+|[0-9]+(\\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\\.(inf|Inf|INF)|\\.(nan|NaN)"
+
+_SCALARS = (
+    ("bool", _BOOL, [*"yYnNtTfFoO"]),
+    ("int", _INT, [*"-+0123456789"]),
+    ("float", _FLOAT, [*"-+.0123456789"]),
+    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+)
+"""Tags of plain scalars: their pattern, and what they begin with. The first that fits counts."""
+
+
 class _Loader(yaml.CSafeLoader):
-    """Resolves scalars without times."""
+    """Resolves scalars by our own table: no dates, no numbers to the base 60, no merges."""
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
+_Loader.yaml_implicit_resolvers = {}
+for _name, _pattern, _first in _SCALARS:
+    _Loader.add_implicit_resolver(f"{_TAGS}{_name}", re.compile(f"(?:{_pattern})$"), _first)
 
 
 def strict_yaml(body: bytes) -> tuple[Document, tuple[str, ...]]:
@@ -48,7 +61,7 @@ def strict_yaml(body: bytes) -> tuple[Document, tuple[str, ...]]:
         raise BadRequest(f"the body is nested more than {MAX_DEPTH} deep") from None
     if not isinstance(document, dict):
         raise BadRequest("the body is not a YAML mapping")
-    check_depth(document)
+    check_bounds(document)
     return document, tuple(reader.repeated[:MAX_DUPLICATES])
 
 
@@ -85,7 +98,7 @@ class _Reader:
     def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> Document:
         found: Document = {}
         for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.tag == f"{_TAGS}merge":
+            if not isinstance(key, yaml.ScalarNode):
                 raise BadRequest(f"{path or 'the body'}: a key that is no plain text")
             name = str(key.value)
             where = f"{path}.{name}" if path else name

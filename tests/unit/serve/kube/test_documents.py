@@ -48,6 +48,27 @@ async def test_openapi_is_cached_by_its_holder() -> None:
         assert binary.raw.startswith(b"\x0a\x032.0")
 
 
+async def test_every_kind_is_described_listed_and_discovered() -> None:
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    async with serving() as served:
+        get = served.admin.get
+        index = (await get("/openapi/v3")).json["paths"]
+        for kind in BUILT_IN:
+            for version in kind.versions:
+                base = f"apis/{kind.group}/{version.name}" if kind.group else f"api/{version.name}"
+                described = await get(index[base]["serverRelativeURL"])
+                assert f'"kind":"{kind.name}"'.encode() in described.raw
+                rows = (await get(f"/{base}")).json["resources"]
+                assert kind.plural in {row["name"] for row in rows}
+                if kind.persisted:
+                    listed = await get(f"/{base}/{kind.plural}")
+                    assert listed.json["kind"] == f"{kind.name}List"
+                    shown = (await get(f"/{base}/{kind.plural}", Accept=table)).json
+                    columns = [column["name"] for column in shown["columnDefinitions"]]
+                    assert columns.count("Name") == 1
+                    assert len(columns) == len(set(columns)) > 1
+
+
 async def test_paths_and_methods() -> None:
     async with serving() as served:
         paths = (await served.admin.get("/")).json["paths"]
