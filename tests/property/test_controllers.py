@@ -19,7 +19,7 @@ NAMES = ("a", "b")
 Action = Callable[[Cluster, Random], Coroutine[Any, Any, None]]
 
 
-def workload(kind: str, name: str, replicas: int, image: str, **spec: Any) -> Document:
+def workload(kind: str, name: str, replicas: int, image: str, **spec: object) -> Document:
     labels = {"app": name}
     return {
         "apiVersion": "apps/v1",

@@ -7,7 +7,7 @@ shell run the real Board and Reconciler instead.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from random import Random
 from typing import Any
@@ -15,17 +15,15 @@ from typing import Any
 import msgspec
 
 from isthmus.aio import ManualClock
-from isthmus.board import Intake, Intakes
-from isthmus.board.rows import Rows
 from isthmus.controllers import CONTROLLERS, Controller, Settings, admissions
 from isthmus.controllers.execute import Executor
 from isthmus.controllers.reconcile import places
 from isthmus.controllers.settings import SETTINGS
 from isthmus.controllers.steps import Step, Wait, Write, writes
 from isthmus.controllers.time import FLOOR
-from isthmus.engine import Database, Put
+from isthmus.engine import Change, Database, Delete, Put
 from isthmus.errors import AlreadyExists, Conflict, NotFound
-from isthmus.mesh.census import CENSUS, Place, facts
+from isthmus.mesh.census import CENSUS, CensusKey, Place, facts
 from isthmus.mesh.tables import SOURCES
 from isthmus.model import Document, Key, Kind, ObjectKey
 from isthmus.model.kind import Scale, Version
@@ -35,13 +33,9 @@ from isthmus.model.times import format_time
 from isthmus.model.wire.schemas import schema_of
 from isthmus.store import Memory
 from isthmus.store.objects import Objects, Preconditions
-from tests.support.log import ListLog
 
 CLUSTER = "here"
 NETWORKS = (ipaddress.ip_network("10.96.0.0/16"), ipaddress.ip_network("fd00:96::/112"))
-INTAKES = Intakes(
-    {resource: Intake(*source) for resource, source in SOURCES.items()}, Intake(CENSUS, facts)
-)
 SETTINGS_HERE = Settings("linkerd", "PEM")
 FASTER = (AlreadyExists, NotFound, Conflict)
 
@@ -91,8 +85,7 @@ class Cluster:
         )
         self._addresses = (f"10.1.{n // 250}.{n % 250 + 1}" for n in count())
         self.db = Database()
-        self.log = ListLog()
-        self.rows = Rows(CLUSTER, INTAKES, self.log)
+        self._held: dict[Key, int] = {}
         self.controllers = controllers
         self.executor = Executor(self.objects, KINDS.by_key_resource, self.clock)
         self.db.commit([Put(SETTINGS, CLUSTER, SETTINGS_HERE)])
@@ -196,18 +189,25 @@ class Cluster:
     async def absorb(self) -> None:
         """Bring the tables to what the store holds, and time to what the clock says."""
         page = await self.store.list()
-        floor = Put(FLOOR, "", int(self.clock.time()))
-        self.db.commit([*self.rows.replace(page.records), floor])
+        changes: list[Change] = [Put(FLOOR, "", int(self.clock.time()))]
+        now = {record.key: record.revision for record in page.records}
+        for gone in self._held.keys() - now.keys():
+            changes += rows(gone, None)
+        for record in page.records:
+            if self._held.get(record.key) != record.revision:
+                changes += rows(record.key, record.value)
+        self._held = now
+        self.db.commit(changes)
 
     def plans(self) -> list[tuple[Controller, Any, tuple[Step, ...]]]:
         """Every plan that has a step."""
-        found = []
-        for place in self.db.read(places, CLUSTER):
-            for controller in self.controllers:
-                for key in self.db.read(controller.keys, place):
-                    if plan := self.db.read(controller.plan, key):
-                        found.append((controller, key, plan))
-        return found
+        return [
+            (controller, key, plan)
+            for place in self.db.read(places, CLUSTER)
+            for controller in self.controllers
+            for key in self.db.read(controller.keys, place)
+            if (plan := self.db.read(controller.plan, key))
+        ]
 
     def steps(self) -> list[Write]:
         """Every write that some controller wants now."""
@@ -247,6 +247,18 @@ class Cluster:
                 return
         message = f"not settled: {self.steps()[:3]}"
         raise AssertionError(message)
+
+
+def rows(key: Key, value: bytes | None) -> Iterator[Change]:
+    """A stored object in the tables, as the board puts it there."""
+    census, source = CensusKey(CLUSTER, *key), SOURCES.get(key.resource)
+    known = facts(value) if value is not None else None
+    yield Delete(CENSUS, census) if known is None else Put(CENSUS, census, known)
+    if source is not None:
+        at = ObjectKey(CLUSTER, key.namespace, key.name)
+        yield (
+            Delete(source.table, at) if value is None else Put(source.table, at, source.row(value))
+        )
 
 
 def ready(pod: Document) -> bool:

@@ -84,11 +84,9 @@ def _asked(spec: Document, before: Document) -> list[str]:
     """The addresses the writer names, or those it left out because it does not know them."""
     first, listed = spec.get("clusterIP") or "", list(spec.get("clusterIPs") or [])
     held = _listed(before)
-    if first and (not listed or (listed == held and listed[0] != first)):
+    if first and not listed:
         return [first]  # a writer that knows only the older field
-    if not first and not listed:
-        return held
-    return listed
+    return listed or held
 
 
 def _changed(before: Document, asked: Sequence[str]) -> list[Cause]:

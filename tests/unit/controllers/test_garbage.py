@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support.controlled import Cluster
+from tests.support.objects import config, reference
+
+
+async def left(cluster: Cluster) -> list[str]:
+    return [name for name in await cluster.names("configmaps") if name != "kube-root-ca.crt"]
+
+
+async def test_a_dependent_goes_with_its_owner(cluster: Cluster) -> None:
+    owner = await cluster.create(config("owner"))
+    dependent = await cluster.create(config("dependent", owner))
+    await cluster.create(config("its", dependent))
+    await cluster.create(config("free"))
+    await cluster.delete("configmaps", "owner")
+    await cluster.settle()
+    assert await left(cluster) == ["free"]
+
+
+async def test_it_stays_while_one_owner_lives_and_loses_the_other(cluster: Cluster) -> None:
+    one, two = await cluster.create(config("one")), await cluster.create(config("two"))
+    await cluster.create(config("dependent", one, two))
+    await cluster.delete("configmaps", "one")
+    await cluster.settle()
+    dependent = await cluster.get("configmaps", "dependent")
+    assert dependent is not None
+    assert dependent["metadata"]["ownerReferences"] == [reference(two)]
+    await cluster.delete("configmaps", "two")
+    await cluster.settle()
+    assert await left(cluster) == []
+
+
+async def test_an_owner_of_the_same_name_is_not_the_owner(cluster: Cluster) -> None:
+    owner = await cluster.create(config("owner"))
+    await cluster.create(config("dependent", owner))
+    await cluster.delete("configmaps", "owner")
+    await cluster.create(config("owner"))
+    await cluster.settle()
+    assert await left(cluster) == ["owner"]
+
+
+async def test_an_owner_may_be_of_any_kind_and_in_no_namespace(cluster: Cluster) -> None:
+    namespace = await cluster.get("namespaces", "default", "")
+    assert namespace is not None
+    await cluster.create(config("dependent", namespace))
+    await cluster.settle()
+    assert await left(cluster) == ["dependent"]
+
+
+async def test_an_owner_in_another_namespace_does_not_count(cluster: Cluster) -> None:
+    owner = await cluster.create(config("owner", namespace="default"))
+    await cluster.create(config("dependent", owner))
+    await cluster.settle()
+    assert await left(cluster) == []
+
+
+async def test_orphans_stay_without_the_reference(cluster: Cluster) -> None:
+    owner = await cluster.create(config("owner"))
+    await cluster.create(config("dependent", owner))
+    await cluster.delete("configmaps", "owner", propagation="Orphan")
+    await cluster.settle()
+    dependent = await cluster.get("configmaps", "dependent")
+    assert await left(cluster) == ["dependent"]
+    assert dependent is not None
+    assert not dependent["metadata"].get("ownerReferences")
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+async def test_in_the_foreground_the_owner_waits_for_those_that_block(
+    cluster: Cluster, blocks: bool
+) -> None:
+    owner = await cluster.create(config("owner"))
+    dependent = config("dependent")
+    dependent["metadata"] |= {
+        "ownerReferences": [reference(owner, blocks=blocks)],
+        "finalizers": ["example.org/wait"],
+    }
+    await cluster.create(dependent)
+    await cluster.delete("configmaps", "owner", propagation="Foreground")
+    await cluster.settle()
+    assert ("owner" in await left(cluster)) == blocks
+    await cluster.update("configmaps", "dependent", {"metadata": {"finalizers": None}})
+    await cluster.settle()
+    assert await left(cluster) == []

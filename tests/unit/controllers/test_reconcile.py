@@ -1,0 +1,230 @@
+"""The shell with the real board, store and clockwork; time is turned by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from isthmus.aio import ManualClock
+from isthmus.board import Board, Intake, Intakes
+from isthmus.controllers import Settings, Wiring, admissions, build
+from isthmus.controllers.reconcile import Controller, Duty, Reconciler, Waiting
+from isthmus.engine import Database, View, query
+from isthmus.errors import Forbidden, NotFound
+from isthmus.mesh.census import CENSUS, Place, facts
+from isthmus.mesh.tables import NAMESPACES, SOURCES
+from isthmus.model import Document, ObjectKey
+from isthmus.store import Memory
+from isthmus.store.objects import Objects, Proposed, Verdict
+from tests.support.controlled import CLUSTER, KINDS, NETWORKS
+from tests.support.log import ListLog
+from tests.support.objects import service, workload
+
+SETTLED = 400
+"""Turns of the loop in which everything that can happen without time has happened."""
+
+
+class Whims:
+    """An admission that refuses names for as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self.tries: list[str] = []
+
+    async def admit(self, proposed: Proposed) -> Verdict:
+        self.tries.append(proposed.name)
+        if proposed.name in self.refused:
+            raise Forbidden(f"{proposed.name} may not be")
+        return Verdict(None)
+
+
+class Running:
+    """A board and the controllers, running."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.store = Memory(clock=self.clock)
+        self.whims, self.log, self.db = Whims(), ListLog(), Database()
+        self.objects = Objects(
+            self.store,
+            clock=self.clock,
+            random=Random(1),
+            admissions=(*admissions(self.store, NETWORKS[:1]), self.whims),
+        )
+        self.board = self.new_board(self.db)
+
+    def new_board(self, db: Database) -> Board:
+        intakes = {name: Intake(*source) for name, source in SOURCES.items()}
+        where = Intakes(intakes, Intake(CENSUS, facts))
+        return Board(
+            db, CLUSTER, self.store, where, clock=self.clock, random=Random(2), log=self.log
+        )
+
+    def controllers(self, db: Database, board: Board) -> Reconciler:
+        wiring = Wiring(
+            board, db.commit, self.objects, KINDS.by_key_resource, self.clock, Random(3), self.log
+        )
+        return build(CLUSTER, Settings("linkerd", "PEM"), wiring)
+
+    @asynccontextmanager
+    async def running(self, replicas: int = 1) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            tasks = []
+            for at in range(replicas):
+                db = self.db if not at else Database()
+                board = self.board if not at else self.new_board(db)
+                tasks.append(group.create_task(board.run()))
+                tasks.append(group.create_task(self.controllers(db, board).run()))
+            yield
+            for task in tasks:
+                task.cancel()
+
+    async def pass_time(self, seconds: float = 2.0) -> None:
+        """Let tasks run, and time go by in the steps of the board's quiet moments."""
+        for _ in range(int(seconds / 0.1)):
+            await self.clock.turn(0.1)
+
+    async def create(self, document: Document) -> None:
+        kind = KINDS.by_api_version(document["apiVersion"], document["kind"])
+        assert kind is not None
+        await self.objects.create(kind, document)
+
+    async def names(self, resource: str, namespace: str = "shop") -> list[str]:
+        return [record.key.name for record in (await self.store.list(resource, namespace)).records]
+
+
+def namespace(name: str = "shop") -> Document:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+async def test_from_nothing_to_pods() -> None:
+    here = Running()
+    async with here.running():
+        await here.pass_time()
+        assert len(await here.names("namespaces", "")) == 5
+        await here.create(namespace())
+        await here.create(workload("Deployment", "web", 3))
+        await here.create(service())
+        await here.pass_time()
+        assert len(await here.names("pods")) == 3
+        assert len(await here.names("endpointslices.discovery.k8s.io")) == 1
+        kind = KINDS.by_key_resource("namespaces")
+        assert kind is not None
+        await here.objects.delete(kind, "", "shop")
+        await here.pass_time(4)
+        assert "shop" not in await here.names("namespaces", "")
+
+
+async def test_what_was_there_before_the_start_is_attended() -> None:
+    here = Running()
+    await here.create(namespace())
+    await here.create(workload("Deployment", "web", 2))
+    async with here.running():
+        await here.pass_time()
+        assert len(await here.names("pods")) == 2
+
+
+async def test_two_replicas_make_as_many_pods_as_one() -> None:
+    here = Running()
+    await here.create(namespace())
+    async with here.running(replicas=2):
+        await here.create(workload("Deployment", "web", 4))
+        await here.create(workload("StatefulSet", "db", 2, podManagementPolicy="Parallel"))
+        await here.pass_time(4)
+        assert len(await here.names("pods")) == 6
+        assert len(await here.names("replicasets.apps")) == 1
+
+
+async def test_a_key_that_fails_is_tried_again_with_growing_pauses_and_alone() -> None:
+    here = Running()
+    here.whims.refused = {"default"}
+    await here.create(namespace("other"))
+    async with here.running():
+        await here.create(namespace())
+        await here.create(workload("Deployment", "web", 2))
+        await here.pass_time(4)
+        assert len(await here.names("pods")) == 2
+        assert await here.names("configmaps") == ["kube-root-ca.crt"]
+        early = here.whims.tries.count("default")
+        await here.pass_time(4)
+        assert here.whims.tries.count("default") - early < early
+        assert "step refused" in here.log.events()
+        here.whims.refused = set()
+        await here.pass_time(35)
+        assert await here.names("serviceaccounts") == ["default"]
+
+
+async def test_a_moment_that_passes_is_acted_upon() -> None:
+    here = Running()
+    await here.create(namespace())
+    async with here.running():
+        await here.create(workload("Deployment", "web", 1, progressDeadlineSeconds=30))
+        await here.pass_time(25)
+        assert b"ProgressDeadlineExceeded" not in await deployment(here)
+        await here.pass_time(10)
+        assert b"ProgressDeadlineExceeded" in await deployment(here)
+
+
+async def deployment(here: Running) -> bytes:
+    [record] = (await here.store.list("deployments.apps")).records
+    return record.value
+
+
+async def test_rest_writes_nothing() -> None:
+    here = Running()
+    await here.create(namespace())
+    await here.create(workload("Deployment", "web", 2))
+    async with here.running():
+        await here.pass_time(4)
+        revision, evaluations = here.store.revision, here.db.stats.evaluations
+        await here.pass_time(30)
+        assert here.store.revision == revision
+        assert here.db.stats.evaluations == evaluations
+    assert here.clock.waiting == 0
+
+
+@query
+def stubborn_keys(_db: View, where: Place) -> tuple[ObjectKey, ...]:
+    return () if where.namespace else (ObjectKey(where.cluster, "", "stubborn"),)
+
+
+@query
+def stubborn(db: View, key: ObjectKey) -> tuple[Any, ...]:
+    """A plan with a bug: for one name it cannot be made, for another it never ends."""
+    if NAMESPACES.get(db, key._replace(name="broken")) is not None:
+        raise NotFound("a bug")
+    return ()
+
+
+async def test_a_plan_that_cannot_be_made_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    from isthmus import controllers  # noqa: PLC0415
+
+    bad = Controller("stubborn", stubborn_keys, stubborn)
+    monkeypatch.setattr(controllers, "CONTROLLERS", (bad, *controllers.CONTROLLERS))
+    here = Running()
+    async with here.running():
+        await here.create(namespace("broken"))
+        await here.pass_time()
+        assert await here.names("serviceaccounts", "broken") == ["default"]
+
+
+async def test_a_duty_has_one_worker_at_a_time_and_is_not_forgotten() -> None:
+    waiting = Waiting()
+    one, two = (Duty(Controller("c", stubborn_keys, stubborn), name) for name in ("1", "2"))
+    waiting.add(one)
+    waiting.add(one)
+    waiting.add(two)
+    assert await waiting.take() == one
+    waiting.add(one)
+    assert await waiting.take() == two
+    assert not waiting.idle
+    waiting.done(one)
+    assert await waiting.take() == one
+    waiting.done(one)
+    waiting.done(two)
+    assert waiting.idle
