@@ -26,11 +26,8 @@ from isthmus.errors import AlreadyExists, Conflict, NotFound
 from isthmus.mesh.census import CENSUS, CensusKey, Place, facts
 from isthmus.mesh.tables import SOURCES
 from isthmus.model import Document, Key, Kind, ObjectKey
-from isthmus.model.kind import Scale, Version
-from isthmus.model.meta import Object
-from isthmus.model.registry import BUILT_IN, Registry
+from isthmus.model.registry import BUILT_IN
 from isthmus.model.times import format_time
-from isthmus.model.wire.schemas import schema_of
 from isthmus.store import Memory
 from isthmus.store.objects import Objects, Preconditions
 
@@ -40,28 +37,7 @@ SETTINGS_HERE = Settings("linkerd", "PEM")
 FASTER = (AlreadyExists, NotFound, Conflict)
 
 
-def _plain(group: str, name: str, plural: str, *, status: bool = True) -> Kind:
-    wire = {"discovery.k8s.io": "discovery"}.get(group, group)
-    version = Version("v1", schema_of(f"{wire}.v1.{name}"))
-    return Kind(
-        group=group, name=name, plural=plural, singular=name.lower(), stored="v1", view=Object,
-        versions=(version,), custom=False, status=status, scale=Scale() if status else None,
-    )  # fmt: skip
-
-
-def _registry() -> Registry:
-    wanted = (
-        _plain("apps", "ReplicaSet", "replicasets"),
-        _plain("apps", "StatefulSet", "statefulsets"),
-        _plain("apps", "ControllerRevision", "controllerrevisions", status=False),
-        _plain("discovery.k8s.io", "EndpointSlice", "endpointslices", status=False),
-    )
-    return BUILT_IN.extended(
-        kind for kind in wanted if BUILT_IN.by_key_resource(kind.resource) is None
-    )
-
-
-KINDS = _registry()
+KINDS = BUILT_IN
 
 
 class Cluster:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from isthmus.controllers.families import IPV4, family_of
 from isthmus.controllers.pods import is_finished, is_ready
 from isthmus.engine import View, query
-from isthmus.mesh.rows import (
+from isthmus.mesh.tables import NODES, PODS, SERVICES
+from isthmus.model.core import Pod, Service, ServicePort
+from isthmus.model.discovery import (
     Endpoint,
     EndpointConditions,
     EndpointHints,
+    EndpointPort,
     ForZone,
 )
-from isthmus.mesh.tables import NODES, PODS, SERVICES
-from isthmus.model.core import Pod, Service, ServicePort
-from isthmus.model.core.endpoints import EndpointPort
 from isthmus.model.key import ObjectKey
 from isthmus.model.meta import Reference
 

@@ -10,7 +10,8 @@ from isthmus.controllers.rollout import bounds
 from isthmus.controllers.steps import JSON, Step, Update, Wait, canonical, difference, without_zeros
 from isthmus.controllers.time import due, seconds
 from isthmus.engine import View
-from isthmus.mesh.workloads import Deployment, DeploymentStatus, ReplicaSet
+from isthmus.model.apps import Deployment, ReplicaSet
+from isthmus.model.apps.deployment import DeploymentStatus
 from isthmus.model.key import ObjectKey
 from isthmus.model.meta import Condition
 

@@ -9,7 +9,7 @@ from isthmus.controllers import rollout
 from isthmus.controllers.claims import Claim, claim
 from isthmus.controllers.deployment_status import status_steps
 from isthmus.controllers.names import template_hash
-from isthmus.controllers.pods import is_finished, lives, owner_reference
+from isthmus.controllers.pods import Template, is_finished, lives, owner_reference
 from isthmus.controllers.rollout import Held, Targets
 from isthmus.controllers.steps import (
     JSON,
@@ -31,7 +31,7 @@ from isthmus.mesh.tables import (
     REPLICASETS,
     REPLICASETS_BY_CONTROLLER,
 )
-from isthmus.mesh.workloads import Deployment, ReplicaSet, Template
+from isthmus.model.apps import Deployment, ReplicaSet
 from isthmus.model.key import ObjectKey
 
 RESOURCE = "deployments.apps"

@@ -79,7 +79,7 @@ def _subsets(db: View, key: ObjectKey, row: Service) -> tuple[tuple[EndpointSubs
         pod = PODS.get(db, pod_key)
         if pod is None or is_finished(pod) or (pod.metadata.deletion_timestamp and not publish):
             continue
-        address, ports = _address(pod, pod_key, key, family), ports_of(row, pod)
+        address, ports = _address(pod, pod_key, key, family), _ports(row, pod)
         if address is not None and (ports or not row.spec.ports):
             (ready if publish or is_ready(pod) else unready)[ports].append(address)
     over = sum(map(len, (*ready.values(), *unready.values()))) > MOST
@@ -93,6 +93,15 @@ def _subsets(db: View, key: ObjectKey, row: Service) -> tuple[tuple[EndpointSubs
         for ports in sorted({*ready, *unready}, key=repr)
         if ready.get(ports) or unready.get(ports)
     ), over
+
+
+def _ports(row: Service, pod: Pod) -> Ports:
+    return tuple(
+        EndpointPort(
+            name=port.name, protocol=port.protocol, port=port.port, app_protocol=port.app_protocol
+        )
+        for port in ports_of(row, pod)
+    )
 
 
 def _address(

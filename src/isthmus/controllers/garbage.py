@@ -17,9 +17,9 @@ from isthmus.mesh.census import (
     FOREGROUND,
     ORPHAN,
     CensusKey,
+    Facts,
     Place,
 )
-from isthmus.mesh.rows import Facts
 
 
 @query

@@ -11,10 +11,10 @@ from isthmus.controllers.slices import MANAGED_BY, Target, managed, reference, w
 from isthmus.controllers.steps import Plan
 from isthmus.engine import View, query
 from isthmus.mesh.census import Place
-from isthmus.mesh.rows import Endpoint, EndpointConditions
 from isthmus.mesh.tables import ENDPOINTS, SERVICE_NAME, SERVICES
 from isthmus.model.core import Endpoints
-from isthmus.model.core.endpoints import EndpointAddress
+from isthmus.model.core import endpoints as core
+from isthmus.model.discovery import Endpoint, EndpointConditions, EndpointPort
 from isthmus.model.key import ObjectKey
 
 MANAGER = "endpointslicemirroring-controller.k8s.io"
@@ -71,15 +71,22 @@ def _mirrored(db: View, key: ObjectKey, row: Endpoints) -> bool:
 def _groups(row: Endpoints) -> dict[Group, list[Endpoint]]:
     groups: defaultdict[Group, list[Endpoint]] = defaultdict(list)
     for subset in row.subsets:
+        ports = tuple(_port(one) for one in subset.ports)
         ready = [(one, True) for one in subset.addresses]
         every = [*ready, *((one, False) for one in subset.not_ready_addresses)]
         for address, is_ready in every[:MOST]:
             if family := family_of(address.ip):
-                groups[Group(family, subset.ports)].append(_endpoint(address, ready=is_ready))
+                groups[Group(family, ports)].append(_endpoint(address, ready=is_ready))
     return dict(groups)
 
 
-def _endpoint(address: EndpointAddress, *, ready: bool) -> Endpoint:
+def _port(port: core.EndpointPort) -> EndpointPort:
+    return EndpointPort(
+        name=port.name, protocol=port.protocol, port=port.port, app_protocol=port.app_protocol
+    )
+
+
+def _endpoint(address: core.EndpointAddress, *, ready: bool) -> Endpoint:
     return Endpoint(
         addresses=(address.ip,),
         conditions=EndpointConditions(ready=ready),

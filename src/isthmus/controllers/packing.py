@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from isthmus.mesh.rows import Endpoint, EndpointSlice
-from isthmus.model.core.endpoints import EndpointPort
+from isthmus.model.discovery import Endpoint, EndpointPort, EndpointSlice
 
 MOST = 100
 """Endpoints per slice (Kubernetes: --max-endpoints-per-slice)."""

@@ -8,12 +8,14 @@ from isthmus.controllers.steps import JSON, Create, Wait, canonical, drop_empty
 from isthmus.controllers.time import due, seconds
 from isthmus.engine import View
 from isthmus.mesh.tables import NAMESPACES
-from isthmus.mesh.workloads import Template
 from isthmus.model.core import Pod
 from isthmus.model.key import ObjectKey
 from isthmus.model.meta import Condition, CountedMeta
 
 READY = "Ready"
+
+Template = Mapping[str, JSON]
+"""A PodTemplateSpec as JSON values, which nobody changes."""
 
 
 def lives(db: View, key: ObjectKey) -> bool:

@@ -28,7 +28,7 @@ from isthmus.mesh.tables import (
     REPLICASET_PODS,
     REPLICASETS,
 )
-from isthmus.mesh.workloads import ReplicaSet
+from isthmus.model.apps import ReplicaSet
 from isthmus.model.core import Pod
 from isthmus.model.key import ObjectKey
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from isthmus.mesh.workloads import DeploymentSpec
+from isthmus.model.apps.deployment import DeploymentSpec
 
 QUARTER = "25%"
 

@@ -26,7 +26,6 @@ from isthmus.controllers.steps import (
 )
 from isthmus.engine import View, query
 from isthmus.mesh.census import Place
-from isthmus.mesh.rows import Endpoint, EndpointSlice
 from isthmus.mesh.tables import (
     PODS,
     SERVICE_NAME,
@@ -36,7 +35,8 @@ from isthmus.mesh.tables import (
     SLICES_BY_SERVICE,
 )
 from isthmus.model.core import Service
-from isthmus.model.core.endpoints import EndpointPort
+from isthmus.model.core import endpoints as core
+from isthmus.model.discovery import Endpoint, EndpointPort, EndpointSlice
 from isthmus.model.key import ObjectKey
 
 RESOURCE = "endpointslices.discovery.k8s.io"
@@ -207,7 +207,7 @@ def _body(content: Content) -> dict[str, JSON]:
     }
 
 
-def port_document(port: EndpointPort) -> dict[str, JSON]:
+def port_document(port: EndpointPort | core.EndpointPort) -> dict[str, JSON]:
     """A port with everything that readers look for, also where it is the default."""
     document: dict[str, JSON] = {"name": port.name, "protocol": port.protocol, "port": port.port}
     return document | ({"appProtocol": port.app_protocol} if port.app_protocol else {})

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from isthmus.controllers.claims import Claim, claim
 from isthmus.controllers.names import template_hash
 from isthmus.controllers.pods import (
+    Template,
     available,
     available_at,
     is_finished,
@@ -40,7 +41,7 @@ from isthmus.mesh.tables import (
     STATEFULSET_PODS,
     STATEFULSETS,
 )
-from isthmus.mesh.workloads import Revision, StatefulSet, Template
+from isthmus.model.apps import ControllerRevision, StatefulSet
 from isthmus.model.core import Pod
 from isthmus.model.key import ObjectKey
 
@@ -58,7 +59,7 @@ class State(NamedTuple):
     key: ObjectKey
     row: StatefulSet
     pods: Mapping[int, Pod]
-    revisions: Mapping[str, Revision]
+    revisions: Mapping[str, ControllerRevision]
     update: str
     """The name of the revision of the present template."""
     current: str

@@ -12,11 +12,26 @@ from typing import NamedTuple
 import msgspec
 
 from isthmus.engine import Index, Table
-from isthmus.mesh.rows import Facts
+from isthmus.model.meta import OwnerReference, View
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 """The finalizers that garbage collection works off (Kubernetes API conventions)."""
+
+
+class Identity(View, frozen=True):
+    """What ties an object to its owners and to its end; see `model.meta.Meta`."""
+
+    uid: str = ""
+    deletion_timestamp: str = ""
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Facts(View, frozen=True):
+    """What every object of any kind has: enough for garbage collection and namespace deletion."""
+
+    metadata: Identity = Identity()
 
 
 class CensusKey(NamedTuple):

@@ -13,8 +13,8 @@ import msgspec
 
 from isthmus.engine import Index, Join, Labelled, Selector, Table
 from isthmus.mesh.census import Place
-from isthmus.mesh.rows import EndpointSlice
-from isthmus.mesh.workloads import Deployment, ReplicaSet, Revision, StatefulSet
+from isthmus.mesh.names import canonical_ip
+from isthmus.model.apps import ControllerRevision, Deployment, ReplicaSet, StatefulSet
 from isthmus.model.core import (
     ConfigMap,
     Endpoints,
@@ -24,6 +24,7 @@ from isthmus.model.core import (
     Service,
     ServiceAccount,
 )
+from isthmus.model.discovery import EndpointSlice
 from isthmus.model.key import ObjectKey
 from isthmus.model.meta import LabelSelector, Meta
 
@@ -47,7 +48,7 @@ SLICES: Table[ObjectKey, EndpointSlice] = Table("endpointslices")
 NODES: Table[ObjectKey, Node] = Table("nodes")
 SERVICE_ACCOUNTS: Table[ObjectKey, ServiceAccount] = Table("serviceaccounts")
 CONFIG_MAPS: Table[ObjectKey, ConfigMap] = Table("configmaps")
-REVISIONS: Table[ObjectKey, Revision] = Table("controllerrevisions")
+REVISIONS: Table[ObjectKey, ControllerRevision] = Table("controllerrevisions")
 
 LISTED = frozenset(
     {"namespaces", "services", "endpoints", "deployments", "replicasets", "statefulsets"}
@@ -78,22 +79,23 @@ def _controller(_key: ObjectKey, row: Any) -> Iterable[str]:  # noqa: ANN401  # 
 
 
 def _pod_ips(key: ObjectKey, row: Pod) -> Iterable[Address]:
-    return (Address(key.cluster, ip) for ip in row.status.ips)
+    return (Address(key.cluster, canonical_ip(ip) or ip) for ip in row.status.ips)
 
 
 def _host_ports(key: ObjectKey, row: Pod) -> Iterable[HostPort]:
-    ip = row.status.host_ip
+    ips = [each.ip for each in row.status.host_ips] or [row.status.host_ip]
     return (
-        HostPort(key.cluster, ip, port.host_port, port.protocol)
+        HostPort(key.cluster, canonical_ip(ip) or ip, port.host_port, port.protocol)
         for container in (*row.spec.init_containers, *row.spec.containers)
         for port in container.ports
+        for ip in ips
         if ip and port.host_port
     )
 
 
 def _cluster_ips(key: ObjectKey, row: Service) -> Iterable[Address]:
     ips = row.spec.cluster_ips or (row.spec.cluster_ip,)
-    return (Address(key.cluster, ip) for ip in ips if ip not in ("", "None"))
+    return (Address(key.cluster, canonical_ip(ip) or ip) for ip in ips if ip not in ("", "None"))
 
 
 def _service_of(key: ObjectKey, row: EndpointSlice) -> Iterable[ObjectKey]:
@@ -114,7 +116,7 @@ SLICES_BY_SERVICE: Index[ObjectKey, EndpointSlice, ObjectKey] = Index(
 REPLICASETS_BY_CONTROLLER: Index[ObjectKey, ReplicaSet, str] = Index(
     "replicasets_by_controller", REPLICASETS, _controller
 )
-REVISIONS_BY_CONTROLLER: Index[ObjectKey, Revision, str] = Index(
+REVISIONS_BY_CONTROLLER: Index[ObjectKey, ControllerRevision, str] = Index(
     "revisions_by_controller", REVISIONS, _controller
 )
 
@@ -184,7 +186,7 @@ SOURCES: Mapping[str, Source] = {
     "deployments.apps": _source(DEPLOYMENTS, Deployment),
     "replicasets.apps": _source(REPLICASETS, ReplicaSet),
     "statefulsets.apps": _source(STATEFULSETS, StatefulSet),
-    "controllerrevisions.apps": _source(REVISIONS, Revision),
+    "controllerrevisions.apps": _source(REVISIONS, ControllerRevision),
     "endpointslices.discovery.k8s.io": _source(SLICES, EndpointSlice),
 }
 """By the resource part of store keys."""

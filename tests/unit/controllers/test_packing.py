@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.controllers.packing import MOST, Content, Group, identity, pack
-from isthmus.mesh.rows import Endpoint, EndpointConditions, EndpointSlice
-from isthmus.model.core.endpoints import EndpointPort
+from isthmus.model.discovery import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from isthmus.model.meta import Reference
 
 HTTP = (EndpointPort(name="http", port=80),)

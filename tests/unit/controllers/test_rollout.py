@@ -14,7 +14,8 @@ from isthmus.controllers.rollout import (
     rolling,
     share,
 )
-from isthmus.mesh.workloads import DeploymentSpec, RollingUpdate, Strategy
+from isthmus.model.apps import RollingUpdate, Strategy
+from isthmus.model.apps.deployment import DeploymentSpec
 
 
 @pytest.mark.parametrize(
