@@ -128,7 +128,6 @@ class Parts:
         settings = controllers.Settings(
             control_plane_namespace=self._config.control_plane_namespace,
             root_ca=self._certificates.authority.bundle.decode(),
-            families=(f"IPv{self._config.service_cidr.version}",),
         )
         reconciler = controllers.build(self._config.cluster, settings, wiring)
         name = "controllers"

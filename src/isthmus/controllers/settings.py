@@ -12,7 +12,6 @@ class Settings(msgspec.Struct, frozen=True):
 
     control_plane_namespace: str
     root_ca: str = ""
-    families: tuple[str, ...] = ("IPv4",)
 
 
 SETTINGS: Table[str, Settings] = Table("settings")
