@@ -1,8 +1,8 @@
 """gateway.networking.k8s.io: Gateway API v1.6, routes and gateways.
 
 Schemas and faults are those of the release's standard channel, with three things of the
-experimental one: `retry`, parentRefs to one parent that differ by port, and the alpha versions of TLSRoute and
-TCPRoute. Faults that Linkerd's admission webhook tells of these kinds are told too.
+experimental one: `retry`, parentRefs to one parent that differ by port, and the alpha versions of
+TLSRoute and TCPRoute. Faults that Linkerd's admission webhook tells of these kinds are told too.
 """
 
 from typing import Final
