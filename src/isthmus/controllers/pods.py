@@ -14,6 +14,9 @@ from isthmus.model.meta import Condition, CountedMeta
 
 READY = "Ready"
 
+BURST = 500
+"""Pods that one plan creates; the next plan creates the next (Kubernetes: burstReplicas)."""
+
 Template = Mapping[str, JSON]
 """A PodTemplateSpec as JSON values, which nobody changes."""
 

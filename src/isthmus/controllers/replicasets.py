@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from isthmus.controllers.claims import claim
-from isthmus.controllers.names import child
+from isthmus.controllers.names import child, suffix
 from isthmus.controllers.pods import (
+    BURST,
     READY,
     available,
     condition,
@@ -79,11 +80,12 @@ def _births(
     """New pods. Their names depend on the pods that are there: a replaced pod has a new name."""
     owner = owner_reference("apps/v1", "ReplicaSet", row.metadata)
     uids = sorted(pod.metadata.uid for pod in present.values())
+    seed = suffix(row.metadata.uid, *uids, length=30)
     extra = {"metadata": {"generateName": f"{key.name}-"}}
     births: list[Create] = []
     tried = 0
-    while len(births) < count:
-        name = child(key.name, row.metadata.uid, *uids, str(tried), limit=POD_NAME)
+    while len(births) < min(count, BURST):
+        name = child(key.name, seed, str(tried), limit=POD_NAME)
         tried += 1
         if PODS.get(db, key._replace(name=name)) is None:
             births.append(pod_from(row.spec.template, key.namespace, name, owner, extra))

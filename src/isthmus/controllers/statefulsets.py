@@ -11,6 +11,7 @@ from typing import NamedTuple
 from isthmus.controllers.claims import Claim, claim
 from isthmus.controllers.names import template_hash
 from isthmus.controllers.pods import (
+    BURST,
     Template,
     available,
     available_at,
@@ -122,7 +123,7 @@ def _claim(db: View, key: ObjectKey, row: StatefulSet) -> Claim[Pod]:
 def _ordinal(name: str, pod: str) -> int | None:
     """The ordinal in a pod's name, None for a pod whose name is not of this set."""
     digits = pod.removeprefix(f"{name}-")
-    sound = digits != pod and digits.isdecimal() and digits.isascii() and len(digits) < 10
+    sound = digits != pod and digits.isdecimal() and digits.isascii() and len(digits) < 11
     return int(digits) if sound and str(int(digits)) == digits else None
 
 
@@ -195,7 +196,7 @@ def _move(db: View, state: State) -> list[Step]:
             steps.append(Wait(available_at(pod, state.row.spec.min_ready_seconds)))
         elif _healthy(pod):
             continue
-        if state.in_order:
+        if state.in_order or len(steps) >= BURST:
             return steps
     steps += _condemn(state)
     if steps and (state.in_order or any(not isinstance(step, Wait) for step in steps)):

@@ -16,6 +16,9 @@ from isthmus.model.times import parse_seconds
 DUE: Table[int, int] = Table("due")
 FLOOR: Table[str, int] = Table("due_floor")
 
+NEVER = 366 * 86_400.0
+"""Seconds ahead of which nothing is expected; what would outlast us is not waited for."""
+
 KEPT = 1000
 """Rows of DUE before they are folded into the floor."""
 
@@ -53,8 +56,8 @@ class Timekeeper:
 
     def expect(self, moment: int) -> None:
         """Write the row when `moment` has passed; asked twice is asked once."""
-        if moment not in self._alarms:
-            left = moment - self._clock.time()
+        left = moment - self._clock.time()
+        if moment not in self._alarms and left < NEVER:
             # A far moment is looked at again in a day: clocks are set, timers are bounded.
             wait = min(max(left, 0.0), 86_400.0)
             self._alarms[moment] = self._clock.call_later(wait, lambda: self._ring(moment))

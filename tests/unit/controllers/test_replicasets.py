@@ -178,3 +178,14 @@ async def test_an_orphaned_pod_can_be_adopted_again(cluster: Cluster) -> None:
     assert await cluster.names("pods") == before
     await start(cluster, 2)
     assert await cluster.names("pods") == before
+
+
+async def test_a_huge_number_is_made_in_bursts(cluster: Cluster) -> None:
+    await cluster.create(workload("ReplicaSet", "web", 2**31 - 1))
+    await cluster.create(workload("StatefulSet", "db", 2**31 - 1, podManagementPolicy="Parallel"))
+    await cluster.absorb()
+    for name, at in (("replicasets", "web"), ("statefulsets", "db")):
+        assert (
+            sum(isinstance(s, Create) and s.resource == "pods" for s in cluster.plan(name, key(at)))
+            == 500
+        )

@@ -69,3 +69,9 @@ def test_old_moments_leave_no_rows_behind_and_stay_due() -> None:
 def test_a_time_that_cannot_be_read_is_long_past() -> None:
     assert seconds("2026-01-01T00:00:01Z") - seconds("2026-01-01T00:00:00Z") == 1
     assert seconds("tomorrow") == 0
+
+
+def test_what_lies_years_ahead_is_not_waited_for() -> None:
+    _db, clock, time = keeper()
+    time.expect(int(clock.time()) + 2**31)
+    assert clock.waiting == 0
