@@ -20,8 +20,7 @@ from isthmus.config import ServerConfig
 from isthmus.config.settings import LISTENERS
 from isthmus.config.values import HostPort
 from isthmus.engine import Database
-from isthmus.mesh.census import CENSUS, facts
-from isthmus.mesh.tables import SOURCES
+from isthmus.mesh import CENSUS, SOURCES, facts
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.admin import Admin, registry
 from isthmus.serve.kube.api import Dispatcher

@@ -12,7 +12,16 @@ Its words:
     census    what every object of every kind has: owners, finalizers, whether it is going
 """
 
+from collections.abc import Mapping
+from typing import Final
+
 from isthmus.mesh.census import CENSUS, CensusKey, facts
-from isthmus.mesh.tables import SOURCES, Source
+from isthmus.mesh.policy_tables import POLICY_SOURCES
+from isthmus.mesh.routes import ROUTE_SOURCES
+from isthmus.mesh.tables import SOURCES as _CORE_SOURCES
+from isthmus.mesh.tables import Source
+
+SOURCES: Final[Mapping[str, Source]] = {**_CORE_SOURCES, **POLICY_SOURCES, **ROUTE_SOURCES}
+"""Which table the objects of a resource go to, by the resource part of store keys."""
 
 __all__ = ["CENSUS", "SOURCES", "CensusKey", "Source", "facts"]
