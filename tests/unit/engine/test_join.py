@@ -146,7 +146,7 @@ def test_selector_and_labels_that_change_together_leave_no_trace() -> None:
         (("env", "Exists", ()), {"prod", "test", "dev"}),
         (("env", "DoesNotExist", ()), {"none"}),
     ],
-    ids=str,
+    ids=lambda value: " ".join(sorted(map(str, value))),
 )
 def test_operators(expression: tuple[Any, ...], selected: set[str]) -> None:
     db = Database()
