@@ -8,6 +8,7 @@ from isthmus.controllers.addresses import RESERVED
 from isthmus.controllers.families import Network
 from isthmus.errors import Invalid
 from isthmus.model import Document
+from isthmus.store.objects import Proposed, Verdict
 from tests.support.controlled import NETWORKS, Cluster
 
 
@@ -148,3 +149,29 @@ async def test_a_status_write_leaves_addresses_alone(cluster: Cluster) -> None:
     status = {"status": {"loadBalancer": {"ingress": [{"ip": "172.17.0.9"}]}}}
     after = await cluster.update("services", "web", status, status=True)
     assert after["spec"] == before
+
+
+@pytest.mark.parametrize("field", ["clusterIP", "nodePort"])
+async def test_two_writers_that_choose_the_same_cannot_both_land(
+    cluster: Cluster, field: str
+) -> None:
+    """The other one lands between the look and the write: the slower one looks again."""
+    admissions = cluster.objects._admissions  # noqa: SLF001  # the race cannot be timed otherwise
+    choices: dict[str, Document] = {
+        "clusterIP": {"clusterIP": "10.96.0.10"},
+        "nodePort": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]},
+    }
+    wanted = choices[field]
+    raced: list[bool] = []
+
+    class Racing:
+        async def admit(self, proposed: Proposed) -> Verdict:
+            if not raced:
+                raced.append(True)
+                await cluster.create(service("faster", **wanted))
+            return Verdict(None)
+
+    cluster.objects._admissions = (*admissions, Racing())  # noqa: SLF001
+    with pytest.raises(Invalid, match="already allocated"):
+        await cluster.create(service(**wanted))
+    assert await cluster.names("services") == ["faster"]

@@ -98,3 +98,8 @@ def test_packing_places_everything_once_and_is_done(
     assert {one.name: one.endpoints for one in again.slices} == {
         name: one.endpoints for name, one in after.items()
     }
+
+
+def test_what_does_not_fit_goes_elsewhere() -> None:
+    done = pack({V4: [at(n) for n in range(103)]}, {"a": held(*range(99))})
+    assert {one.name: len(one.endpoints) for one in done.slices} == {"a": 100, "": 3}

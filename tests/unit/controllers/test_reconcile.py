@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from isthmus import controllers
 from isthmus.aio import ManualClock
 from isthmus.board import Board, Intake, Intakes
 from isthmus.controllers import Settings, Wiring, admissions, build
 from isthmus.controllers.reconcile import Controller, Duty, Reconciler, Waiting
+from isthmus.controllers.steps import Update
 from isthmus.engine import Database, View, query
 from isthmus.errors import Forbidden, NotFound
 from isthmus.mesh.census import CENSUS, Place, facts
@@ -195,15 +197,16 @@ def stubborn_keys(_db: View, where: Place) -> tuple[ObjectKey, ...]:
 
 @query
 def stubborn(db: View, key: ObjectKey) -> tuple[Any, ...]:
-    """A plan with a bug: for one name it cannot be made, for another it never ends."""
+    """A plan with a bug: beside one namespace it cannot be made, beside another it never ends."""
     if NAMESPACES.get(db, key._replace(name="broken")) is not None:
         raise NotFound("a bug")
-    return ()
+    endless = NAMESPACES.get(db, key._replace(name="endless"))
+    if endless is None:
+        return ()
+    return (Update("namespaces", "", "endless", endless.metadata.uid, b"{}"),)
 
 
 async def test_a_plan_that_cannot_be_made_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    from isthmus import controllers  # noqa: PLC0415
-
     bad = Controller("stubborn", stubborn_keys, stubborn)
     monkeypatch.setattr(controllers, "CONTROLLERS", (bad, *controllers.CONTROLLERS))
     here = Running()
@@ -211,6 +214,20 @@ async def test_a_plan_that_cannot_be_made_harms_no_other(monkeypatch: pytest.Mon
         await here.create(namespace("broken"))
         await here.pass_time()
         assert await here.names("serviceaccounts", "broken") == ["default"]
+
+
+async def test_a_plan_that_does_not_end_is_told_and_slowed_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bad = Controller("stubborn", stubborn_keys, stubborn)
+    monkeypatch.setattr(controllers, "CONTROLLERS", (bad, *controllers.CONTROLLERS))
+    here = Running()
+    async with here.running():
+        await here.create(namespace("endless"))
+        await here.pass_time(10)
+        told = here.log.events().count("plan without end")
+        assert 3 <= told <= 8
+        assert await here.names("serviceaccounts", "endless") == ["default"]
 
 
 async def test_a_duty_has_one_worker_at_a_time_and_is_not_forgotten() -> None:
