@@ -21,7 +21,8 @@ import yaml
 PATIENCE = 60.0
 """Seconds that a start or an answer may take on a busy machine."""
 
-ANYWHERE = ("--listen", "kube=127.0.0.1:0", "--listen", "admin=127.0.0.1:0")
+SURFACES = ("kube", "destination", "admin")
+ANYWHERE = tuple(word for name in SURFACES for word in ("--listen", f"{name}=127.0.0.1:0"))
 
 
 class ServerProcess:

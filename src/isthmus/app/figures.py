@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from isthmus.board import Board
 from isthmus.engine import Database
 from isthmus.serve.admin import Reading
 from isthmus.serve.kube.api import Verdict
 from isthmus.serve.kube.server import KubeApi
+from isthmus.serve.linkerd import Streams
 from isthmus.store.contract import Store
 
+METHOD = ("method",)
 REFUSED = "refused"
 """Counted as the verb of requests that ended before anybody knew what was asked."""
 VERBS = frozenset(
@@ -56,6 +59,38 @@ def of_requests(requests: Requests) -> list[Reading]:
 def of_watches(api: KubeApi) -> Reading:
     """The API's open watches."""
     return Reading("isthmus_api_watches", "Open watches.", "gauge", lambda: api.watches)
+
+
+def of_streams(streams: Streams) -> list[Reading]:
+    """What clients of the gRPC services are told, by method."""
+    return [
+        Reading("isthmus_streams", "Open streams.", "gauge", lambda: _by(streams.live), METHOD),
+        Reading(
+            "isthmus_streams_total",
+            "Streams opened.",
+            "counter",
+            lambda: _by(streams.opened),
+            METHOD,
+        ),
+        Reading(
+            "isthmus_messages_total",
+            "Messages written to streams.",
+            "counter",
+            lambda: _by(streams.messages),
+            METHOD,
+        ),
+        Reading(
+            "isthmus_streams_refused_total",
+            "Requests that got no stream.",
+            "counter",
+            lambda: dict(streams.refused),
+            ("method", "status"),
+        ),
+    ]
+
+
+def _by(count: Mapping[str, int]) -> dict[tuple[str, ...], float]:
+    return {(name,): number for name, number in count.items()}
 
 
 def of_state(database: Database, board: Board, store: Store) -> list[Reading]:

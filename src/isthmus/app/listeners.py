@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from typing import Protocol
 
 from isthmus.config.values import HostPort
 from isthmus.errors import UserFault
@@ -38,6 +39,27 @@ def bind(name: str, at: HostPort) -> socket.socket:
         listening.close()
         raise refused(name, at, fault) from fault
     return listening
+
+
+class Binder(Protocol):
+    """A server that makes its own socket."""
+
+    def bind(self, host: str, port: int) -> int:
+        """Listen; return the port. Raises UserFault."""
+
+
+def bind_grpc(server: Binder, name: str, at: HostPort) -> HostPort:
+    """Have a server listen for the surface `name`; where it does.
+
+    Raises:
+        UserFault: the address cannot be had; says why and which flag changes it.
+    """
+    host = address(name, at)
+    try:
+        return HostPort(host, server.bind(host, at.port))
+    except UserFault:
+        bind(name, at).close()  # gRPC does not tell why; our own attempt does
+        raise
 
 
 def refused(name: str, at: HostPort, fault: OSError) -> UserFault:

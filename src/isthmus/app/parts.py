@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from isthmus import controllers
-from isthmus.app import announce, certificates, figures, listeners, stores
+from isthmus.app import announce, certificates, destination, figures, listeners, stores
 from isthmus.app.means import Means, Run
 from isthmus.app.readiness import Readiness
 from isthmus.board import Board, Intake, Intakes
@@ -26,10 +26,13 @@ from isthmus.serve.admin import Admin, registry
 from isthmus.serve.kube.api import Dispatcher
 from isthmus.serve.kube.auth import AccountTokens, MastersOnly
 from isthmus.serve.kube.server import KubeApi
+from isthmus.serve.linkerd import GrpcServer
 from isthmus.store.objects import Objects
 
-SERVED = ("kube", "admin")
+SERVED = ("kube", "destination", "admin")
 """The surfaces of this version; others have addresses already."""
+SOCKETS = ("kube", "admin")
+"""Those that take a socket from us; gRPC makes its own."""
 
 
 class Parts:
@@ -68,7 +71,7 @@ class Parts:
         self._warn_of_the_unserved()
         announce.withdraw(self._config)
         self._open.callback(announce.withdraw, self._config)
-        for name in SERVED:
+        for name in SOCKETS:
             self._bind(name)
         hosts = {self._endpoints["kube"].host} if "kube" in self._endpoints else set()
         self._certificates, keyring = certificates.load(
@@ -78,6 +81,7 @@ class Parts:
         await self._open_store()
         self._start_controllers()
         await self._start_kube(keyring)
+        self._start_destination()
         self._start_admin()
 
     def _warn_of_the_unserved(self) -> None:
@@ -109,6 +113,7 @@ class Parts:
         self._board = Board(
             database, self._config.cluster, store, intakes(), clock=clock, random=random, log=log
         )
+        self._board.commit([destination.mesh_settings(self._config)])
         self.runs.append(("board", self._board.run))
         self._readings = figures.of_state(database, self._board, store)
         self.readiness = Readiness(self._config, self._means, store, self._board, self._stopping)
@@ -153,6 +158,23 @@ class Parts:
         await api.start(self._sockets["kube"], self._certificates.context)
         self.runs.append(("kube", api.run))
         self._readings += [*figures.of_requests(requests), figures.of_watches(api)]
+
+    def _start_destination(self) -> None:
+        at = self._config.listener("destination")
+        if at is None:
+            return
+        clock, random, log = self._means
+        services = {destination.NAME: destination.service()}
+        server = GrpcServer(services, self._board, clock=clock, random=random, log=log)
+        self._open.push_async_callback(server.close)
+        self._endpoints["destination"] = listeners.bind_grpc(server, "destination", at)
+
+        async def run() -> None:
+            await self.readiness.settled()  # before, every Service would seem to be missing
+            await server.run()
+
+        self.runs.append(("destination", run))
+        self._readings += figures.of_streams(server.streams)
 
     def _start_admin(self) -> None:
         if "admin" not in self._sockets:

@@ -66,7 +66,7 @@ class Streams:
         """Streams by method, those that ended included."""
         self.messages: Counter[str] = Counter()
         """Messages written, by method."""
-        self.refused: Counter[tuple[str, str]] = Counter()
+        self.refused: Counter[tuple[str, ...]] = Counter()
         """Requests that got no stream, by method and status."""
 
     @property

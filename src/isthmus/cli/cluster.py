@@ -1,0 +1,155 @@
+"""A small client of the Kubernetes API: enough to find the other listeners of a control plane."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import os
+import ssl
+import tempfile
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from isthmus.cli.kubeconfig import Access
+from isthmus.errors import NotFound, Unavailable, UserFault
+
+PATIENCE = 10.0
+"""Seconds that connecting and each answer may take."""
+LARGEST = 4 << 20
+"""Bytes of an answer."""
+
+ENDPOINTS = "isthmus-endpoints"
+"""The ConfigMap that says where a control plane listens (decision 24)."""
+
+
+class Cluster:
+    """The API server of one context."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._at = urlsplit(access.server)
+
+    def get(self, path: str, **query: str) -> dict[str, Any]:
+        """The object at a path.
+
+        Raises:
+            NotFound: there is none.
+            Unavailable: the server does not answer.
+            UserFault: it refuses.
+        """
+        connection = self._connect()
+        try:
+            target = f"{self._at.path}{path}{'?' if query else ''}{urlencode(query)}"
+            connection.request("GET", target, headers=self._headers())
+            answer = connection.getresponse()
+            return self._understand(path, answer.status, answer.read(LARGEST))
+        except (OSError, http.client.HTTPException) as fault:
+            raise Unavailable(f"cannot reach {self._where}: {fault}") from fault
+        finally:
+            connection.close()
+
+    def listener(self, name: str, namespace: str | None) -> str:
+        """`host:port` of the control plane's listener `name`, as seen from here.
+
+        Its ConfigMap is looked for in `namespace`, else in all.
+        """
+        data = self._endpoints(namespace)
+        at = data.get(name)
+        if not at:
+            raise UserFault(f"the control plane of {self._where} does not listen for {name!r}")
+        host, _, port = str(at).rpartition(":")
+        return f"{self._reachable(host)}:{port}"
+
+    def _endpoints(self, namespace: str | None) -> dict[str, Any]:
+        if namespace is not None:
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{ENDPOINTS}"
+            try:
+                found = [self.get(path)]
+            except NotFound:
+                found = []
+        else:
+            path = "/api/v1/configmaps"
+            found = self.get(path, fieldSelector=f"metadata.name={ENDPOINTS}").get("items") or []
+        if len(found) != 1:
+            many = "several ConfigMaps" if found else "no ConfigMap"
+            where = f"namespace {namespace!r} of " if namespace is not None else ""
+            raise UserFault(
+                f"{many} {ENDPOINTS} in {where}{self._where}; name the control plane's namespace"
+                " with -L, or its listener with --api-addr"
+            )
+        data = found[0].get("data")
+        return data if isinstance(data, dict) else {}
+
+    def _reachable(self, host: str) -> str:
+        """Who listens on all addresses is reached where the API is."""
+        try:
+            everywhere = ipaddress.ip_address(host.strip("[]")).is_unspecified
+        except ValueError:
+            everywhere = False
+        if not everywhere:
+            return host
+        name = self._at.hostname or ""
+        return f"[{name}]" if ":" in name else name
+
+    @property
+    def _where(self) -> str:
+        return f"context {self._access.context!r} ({self._access.server})"
+
+    def _headers(self) -> dict[str, str]:
+        token = {"Authorization": f"Bearer {self._access.token}"} if self._access.token else {}
+        return {"Accept": "application/json", **token}
+
+    def _understand(self, path: str, status: int, body: bytes) -> dict[str, Any]:
+        try:
+            document = json.loads(body)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise UserFault(f"{self._where} answers {path} with status {status} and no JSON object")
+        if status == http.client.OK:
+            return document
+        told = f"{self._where}: {document.get('message') or f'status {status}'}"
+        raise NotFound(told) if status == http.client.NOT_FOUND else UserFault(told)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        host, port = self._at.hostname or "", self._at.port
+        if self._at.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=PATIENCE)
+        return _Connection(host, port, self._context(), self._access.server_name or host)
+
+    def _context(self) -> ssl.SSLContext:
+        access = self._access
+        try:
+            context = ssl.create_default_context(cadata=access.authority or None)
+            if access.insecure:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            if access.certificate:
+                _load(context, access.certificate, access.key)
+        except (OSError, ValueError) as fault:  # ssl's errors are OSErrors
+            raise UserFault(f"the certificates of {self._where} cannot be used: {fault}") from fault
+        return context
+
+
+class _Connection(http.client.HTTPSConnection):
+    """TLS that may expect another name than it dials."""
+
+    def __init__(self, host: str, port: int | None, context: ssl.SSLContext, name: str) -> None:
+        super().__init__(host, port, timeout=PATIENCE, context=context)
+        self._tls, self._name = context, name
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._name)
+
+
+def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """OpenSSL reads keys from files alone: one that only we can read, for a moment."""
+    handle, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{certificate}\n{key}\n")
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)  # noqa: PTH108  # the path came from os too
