@@ -25,6 +25,7 @@ from isthmus.aio import Clock, Log
 from isthmus.controllers import (
     deployments,
     endpoints,
+    external,
     garbage,
     mirroring,
     namespaces,
@@ -54,6 +55,7 @@ CONTROLLERS: tuple[Controller, ...] = (
     Controller("replicasets", replicasets.keys, replicasets.plan),
     Controller("statefulsets", statefulsets.keys, statefulsets.plan),
     Controller("endpointslices", slices.keys, slices.plan),
+    Controller("external-workloads", external.keys, external.plan),
     Controller("endpoints", endpoints.keys, endpoints.plan),
     Controller("endpointslice-mirroring", mirroring.keys, mirroring.plan),
 )

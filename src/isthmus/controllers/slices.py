@@ -88,13 +88,22 @@ def _groups(db: View, key: ObjectKey, row: Service) -> dict[Group, list[Endpoint
 
 
 class Target(NamedTuple):
-    """Whose slices are written, what they carry, and who writes them."""
+    """Whose slices are written, what they carry, and who writes them.
+
+    `before` stands before the Service's name in the names of slices.
+    """
 
     service: ObjectKey
     owner: Mapping[str, JSON]
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     manager: str
+    before: str = ""
+
+    @property
+    def stem(self) -> str:
+        """What the slices' names begin with."""
+        return f"{self.before}{self.service.name}"
 
     @property
     def all_labels(self) -> dict[str, str]:
@@ -158,7 +167,7 @@ def _birth(db: View, target: Target, content: Content, taken: set[str]) -> Creat
     taken.add(name)
     metadata = {
         "name": name,
-        "generateName": f"{service.name}-",
+        "generateName": f"{target.stem}-",
         "namespace": service.namespace,
         "labels": target.all_labels,
         "annotations": dict(target.annotations),
@@ -178,7 +187,7 @@ def _free_name(db: View, target: Target, group: Group, taken: set[str]) -> str:
     service, tried = target.service, 0
     while True:
         parts = (str(target.owner["uid"]), target.manager, group.family, str(tried))
-        name = child(service.name, *parts)
+        name = child(target.stem, *parts)
         if name not in taken and SLICES.get(db, service._replace(name=name)) is None:
             return name
         tried += 1
