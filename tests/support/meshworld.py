@@ -27,7 +27,7 @@ from isthmus.mesh.settings import SETTINGS, WHOLE, MeshSettings
 from isthmus.model.annotations import Ports, port_list
 from isthmus.model.key import ObjectKey
 from isthmus.proto.linkerd import destination_pb2 as pb
-from tests.support.objects import Compact, Document, Name, document, name_in, name_of
+from tests.support.compact import Compact, Document, Name, document, name_in, name_of
 
 LOCAL = "here"
 MESH = "isthmus"
