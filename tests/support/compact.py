@@ -3,8 +3,8 @@
 One mapping is one object. Its first key says the kind and, mostly, `namespace/name`; `in: X` puts
 it into the linked cluster X. What is left out has a usual value.
 
-    svc     ports: [8080 or {port, name, target, app}], ip or ips, type, opaque, labels, annotations,
-            local (internalTrafficPolicy Local), selector
+    svc     ports: [8080 or {port, name, target, app}], ip or ips, type, opaque, labels,
+            annotations, local (internalTrafficPolicy Local), selector
     pod     ip or ips, node, phase, meshed (true, or whose), native, proxy (envoy), sa, owner or
             owners: [Kind, name], labels, annotations, opaque, skip, ports: [{port, name, host,
             init}], hostIP, hostNetwork, deleting, inbound, noenv, rev
@@ -297,11 +297,12 @@ def _node(compact: Compact, _mesh: str) -> Document:
 
 def _owned(compact: Compact, _mesh: str) -> Document:
     labels = {"app": str(compact[kind_of(compact)]).rpartition("/")[2]}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [_container("main", ())]}}
+    pod: Document = {"containers": [_container("main", ())]}
     if "job" in compact:
-        template["spec"] = {**template["spec"], "restartPolicy": "Never"}
-        return {"metadata": _meta(compact), "spec": {"template": template}}
-    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+        pod["restartPolicy"] = "Never"
+    spec: Document = {"template": {"metadata": {"labels": labels}, "spec": pod}}
+    if "rs" in compact:
+        spec |= {"replicas": 0, "selector": {"matchLabels": labels}}
     return {"metadata": _meta(compact), "spec": spec}
 
 
@@ -321,7 +322,7 @@ def _server(compact: Compact, _mesh: str) -> Document:
 
 def _workload(compact: Compact, _mesh: str) -> Document:
     ports = [
-        {"port": port["port"], "protocol": "TCP"} | ({"name": port["name"]} if "name" in port else {})
+        {"protocol": "TCP", **{key: port[key] for key in ("name", "port") if key in port}}
         for port in compact.get("ports", ())
     ]
     ready = "True" if compact.get("ready", False) else "False"

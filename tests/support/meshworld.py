@@ -6,7 +6,7 @@ No store, no server, no loop: rows are made of the documents' bytes, as the boar
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from ipaddress import IPv4Address, IPv6Address
 
 import msgspec
 
@@ -27,6 +27,7 @@ from isthmus.mesh.settings import SETTINGS, WHOLE, MeshSettings
 from isthmus.model.annotations import Ports, port_list
 from isthmus.model.key import ObjectKey
 from isthmus.proto.linkerd import destination_pb2 as pb
+from isthmus.proto.linkerd import net_pb2
 from tests.support.compact import Compact, Document, Name, document, name_in, name_of
 
 LOCAL = "here"
@@ -46,23 +47,23 @@ def ports(text: str) -> Ports:
     return found
 
 
-def settings(**changes: Any) -> MeshSettings:
+def settings(**changes: object) -> MeshSettings:
     """Settings of a small mesh; transport headers only where they are needed."""
-    usual: dict[str, Any] = {
-        "cluster": LOCAL,
-        "cluster_domain": DOMAIN,
-        "trust_domain": TRUST,
-        "control_plane_namespace": MESH,
-        "default_opaque_ports": ports(DEFAULT_OPAQUE),
-        "transport_header": False,
-    }
-    return MeshSettings(**usual | changes)
+    usual = MeshSettings(
+        cluster=LOCAL,
+        cluster_domain=DOMAIN,
+        trust_domain=TRUST,
+        control_plane_namespace=MESH,
+        default_opaque_ports=ports(DEFAULT_OPAQUE),
+        transport_header=False,
+    )
+    return msgspec.structs.replace(usual, **changes)
 
 
 class World:
     """Objects and the database over them."""
 
-    def __init__(self, *objects: Compact, **changes: Any) -> None:
+    def __init__(self, *objects: Compact, **changes: object) -> None:
         self.db = Database()
         self.db.commit([Put(SETTINGS, WHOLE, settings(**changes))])
         self.apply(*objects)
@@ -154,10 +155,8 @@ def fold(held: Held, messages: Sequence[bytes]) -> Held:
     return held
 
 
-def socket(address: Any) -> tuple[str, int]:
+def socket(address: net_pb2.TcpAddress) -> tuple[str, int]:
     """An address of the wire, as text and port."""
-    from ipaddress import IPv4Address, IPv6Address
-
     ip = address.ip
     if ip.WhichOneof("ip") == "ipv4":
         return str(IPv4Address(ip.ipv4)), address.port
