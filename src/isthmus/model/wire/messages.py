@@ -48,6 +48,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     merge_key: str = ""
     list_keys: tuple[str, ...] = ()
     set: bool = False
+    default: str | None = None
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -109,4 +110,5 @@ def _field(words: list[str]) -> Field:
         merge_key=key,
         list_keys=tuple(said["keys"].split(",")) if "keys" in said else (),
         set="set" in said,
+        default=said.get("default"),
     )

@@ -95,7 +95,10 @@ def _of_field(field: Field) -> Schema:
         return Schema(type=Type.MAP, values=inner, atomic=field.atomic, patch=field.patch)
     if not field.repeated:
         return msgspec.structs.replace(
-            inner, patch=field.patch, atomic=inner.atomic or field.atomic
+            inner,
+            patch=field.patch,
+            atomic=inner.atomic or field.atomic,
+            default=field.default,
         )
     return Schema(
         type=Type.ARRAY,
