@@ -54,12 +54,10 @@ def bind_grpc(server: Binder, name: str, at: HostPort) -> HostPort:
     Raises:
         UserFault: the address cannot be had; says why and which flag changes it.
     """
+    if at.port:
+        bind(name, at).close()  # gRPC would not tell why it cannot
     host = address(name, at)
-    try:
-        return HostPort(host, server.bind(host, at.port))
-    except UserFault:
-        bind(name, at).close()  # gRPC does not tell why; our own attempt does
-        raise
+    return HostPort(host, server.bind(host, at.port))
 
 
 def refused(name: str, at: HostPort, fault: OSError) -> UserFault:

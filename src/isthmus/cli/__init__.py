@@ -9,6 +9,8 @@ that `isthmus --help` is there at once.
     options   flags that every level takes; booleans as Go programs write them.
     output    `-o table|json|yaml|...`.
     failure   the one way in which things go wrong.
+    kubeconfig, cluster   the API server of a context, and what it says of a control plane.
+    gojson    messages as Go's plain JSON has them.
 """
 
 from isthmus.cli.entry import main

@@ -16,6 +16,10 @@ from isthmus.cli.options import Globals, global_options
 from isthmus.errors import IsthmusError
 
 COMMANDS = {
+    "diagnostics": (
+        "isthmus.cli.commands.diagnostics:diagnostics",
+        "Ask a control plane what it tells proxies.",
+    ),
     "server": ("isthmus.cli.commands.server:server", "Run a cluster's control plane."),
     "version": ("isthmus.cli.commands.version:version", "Print the version."),
 }
@@ -31,6 +35,7 @@ Start a control plane, and talk to it with kubectl:
 @click.command(
     cls=LazyGroup,
     commands=COMMANDS,
+    aliases={"dg": "diagnostics"},
     epilog=EPILOG,
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )

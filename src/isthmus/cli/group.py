@@ -11,17 +11,22 @@ import click
 
 
 class LazyGroup(click.Group):
-    """`commands` maps a name to ("module:attribute", one line of help)."""
+    """`commands` maps a name to ("module:attribute", one line of help).
+
+    `aliases` maps short names, which the help does not list, to those names.
+    """
 
     def __init__(
         self,
         name: str | None = None,
         commands: Mapping[str, tuple[str, str]] | None = None,
+        aliases: Mapping[str, str] | None = None,
         **attributes: object,
     ) -> None:
         attributes.setdefault("no_args_is_help", True)
         super().__init__(name, **attributes)  # type: ignore[arg-type]  # click's own keywords
         self._lazy = dict(commands or {})
+        self._aliases = dict(aliases or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self._lazy)
@@ -39,8 +44,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self._lazy:
-            self._unknown(ctx, args[0])
+        if args:
+            args = [self._aliases.get(args[0], args[0]), *args[1:]]
+            if args[0] not in self._lazy:
+                self._unknown(ctx, args[0])
         return super().resolve_command(ctx, args)
 
     def _unknown(self, ctx: click.Context, name: str) -> NoReturn:

@@ -23,6 +23,8 @@ class Globals:
         self.context: str | None = None
         self.kubeconfig: str | None = None
         self.namespace: str | None = None
+        self.linkerd_namespace: str | None = None
+        self.api_addr: str | None = None
 
     @property
     def kubeconfig_path(self) -> str | None:

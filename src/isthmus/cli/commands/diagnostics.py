@@ -1,0 +1,36 @@
+"""`isthmus diagnostics`: what a control plane tells proxies, asked as a proxy asks."""
+
+from __future__ import annotations
+
+import click
+
+from isthmus.cli.commands.diagnostics_options import place_options
+from isthmus.cli.group import LazyGroup
+
+COMMANDS = {
+    "endpoints": (
+        "isthmus.cli.commands.diagnostics_endpoints:endpoints",
+        "Addresses that proxies would send to.",
+    ),
+    "profile": (
+        "isthmus.cli.commands.diagnostics_profile:profile",
+        "How proxies would treat connections to an address.",
+    ),
+}
+
+EPILOG = """\b
+Examples:
+  isthmus diagnostics endpoints web.shop.svc.cluster.local:80
+  isthmus diagnostics --context east profile 10.96.0.10:80
+"""
+
+
+@click.command(
+    cls=LazyGroup, commands=COMMANDS, aliases={"ep": "endpoints"}, epilog=EPILOG, name="diagnostics"
+)
+@place_options
+def diagnostics() -> None:
+    """Ask a control plane what it tells proxies.
+
+    The control plane is that of --context: its listener is found through its cluster's API.
+    """
