@@ -88,6 +88,9 @@ class Labelled(msgspec.Struct, frozen=True):
         if not isinstance(self.labels, Mapping):
             force_setattr(self, "labels", dict(self.labels))
 
+    def __hash__(self) -> int:
+        return hash((self.scope, frozenset(self.by_name.items())))
+
     @property
     def by_name(self) -> Mapping[str, str]:
         """`labels` as a mapping."""
@@ -183,11 +186,13 @@ def _kept(
     if row is None:
         return None
     try:
-        return fn(key, row)
+        found = fn(key, row)
+        hash(found)  # whatever cannot be filed must be found out before anything is touched
     except Exception as fault:  # noqa: BLE001 - a bug in user code, told once, kept to one row
         if log:
             report(fault, where, key)
         return None
+    return found
 
 
 class JoinState:

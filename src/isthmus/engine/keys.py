@@ -2,6 +2,7 @@
 
 A key names a cell for as long as the process lives, so it must be immutable, hashable, and mean
 one thing: `True == 1` and `1.0 == 1` would let two names share a cell, so bools and floats are out.
+Keys are checked whenever they come from outside, and when a query makes a new cell.
 """
 
 from __future__ import annotations

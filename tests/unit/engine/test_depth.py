@@ -39,6 +39,16 @@ def link_of(db: View, strand: int, at: int) -> int:
 
 
 @query
+def trapped(db: View, at: int) -> int:
+    """A chain with a trap at its end."""
+    if at:
+        return trapped(db, at - 1) + 1
+    if NUMBERS.get(db, "trap"):
+        raise KeyboardInterrupt
+    return 0
+
+
+@query
 def ring(db: View, at: int) -> int:
     return ring(db, BELOW.get(db, at) or 0)
 
@@ -137,6 +147,17 @@ def test_many_chains_under_one_query_lose_no_work() -> None:
     db = Database()
     assert db.read(fan) == sum(range(50))
     assert db.evaluations == 1 + 50 * 201
+
+
+def test_a_long_chain_that_is_broken_off_can_be_evaluated_again() -> None:
+    db = Database()
+    db.commit(put(trap=1))
+    with pytest.raises(KeyboardInterrupt):
+        db.read(trapped, 300)
+    db.commit(put(trap=0))
+    assert db.read(trapped, 300) == 300
+    db.forget()
+    assert db.stats.cells == db.stats.inputs == 0
 
 
 def test_a_long_cycle_is_found() -> None:

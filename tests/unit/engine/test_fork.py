@@ -212,3 +212,22 @@ def test_an_evaluation_that_is_broken_off_in_a_fork_is_done_again() -> None:
         with pytest.raises(KeyboardInterrupt):
             fork.read(breaks)
     assert db.read(breaks) == 1
+
+
+def test_a_fork_links_nothing_in_its_parent() -> None:
+    db = Database()
+    db.commit(put(a=1, b=2))
+    db.read(number, "a")
+    shared = db.memo[number]["a"]
+    fork = db.fork(put(b=3))
+    assert fork.read(odd, "a") is True
+    assert shared.readers is None
+    assert fork.memo[number]["a"] is shared
+
+
+def test_what_the_parent_evaluates_after_the_first_read_of_a_fork_is_followed_too() -> None:
+    db = Database()
+    fork = db.fork(put(a=1))
+    assert fork.read(number, "b") == 0
+    assert db.read(label, "a") == "even"
+    assert fork.read(label, "a") == "odd"

@@ -125,6 +125,23 @@ def test_a_selector_that_changes_is_filed_anew() -> None:
     assert (db.read(members, S), db.read(selectors, A)) == ((), ())
 
 
+def test_a_selector_and_an_object_that_move_leave_no_old_place_behind() -> None:
+    db = Database()
+    db.commit([serve(S, {"app": "x"}), pod(A, app="x")])
+    assert db.read(members, S) == (A,)
+    db.commit([serve(S, {"app": "y"}), pod(A, app="y", tier="1")])
+    state = keeper_of(db)._state
+    assert [state.filed.get(("n", ("app", app))) for app in "xy"] == [(), (S,)]
+    assert [state.present.get(("n", ("app", app))) for app in "xy"] == [(), (A,)]
+    db.commit([Delete(SERVICES, S), Delete(PODS, A)])
+    assert [state.filed.get(("n", ("app", app))) for app in "xy"] == [(), ()]
+    assert [state.present.get(("n", place)) for place in (("app", "y"), ("tier", "1"), "*")] == [
+        (),
+        (),
+        (),
+    ]
+
+
 def test_selector_and_labels_that_change_together_leave_no_trace() -> None:
     """They part and meet again within one commit: nobody is told, nothing is recomputed."""
     db = Database()
@@ -173,6 +190,8 @@ def test_an_unknown_operator_is_refused() -> None:
 def test_selectors_and_labels_compare_by_meaning() -> None:
     assert Selector("n", {"b": "2", "a": "1"}) == Selector("n", [("a", "1"), ("b", "2")])
     assert Labelled("n", (("a", "1"),)) == Labelled("n", {"a": "1"})
+    one, other = Labelled("n", {"a": "1", "b": "2"}), Labelled("n", {"b": "2", "a": "1"})
+    assert (one, hash(one)) == (other, hash(other))
     assert Labelled("n", {"a": "1"}) != Labelled("m", {"a": "1"})
 
 
@@ -271,3 +290,21 @@ def test_a_join_in_a_fork() -> None:
 def test_a_join_says_what_it_is() -> None:
     assert repr(SELECTED) == "<join service_pods>"
     assert SELECTED.to_objects.tables == (SERVICES, PODS)
+
+
+LIST: Any = ["x"]
+
+
+@pytest.mark.parametrize(
+    "hostile", [pod(A, app=LIST), serve(A, {"app": LIST})], ids=["pod", "service"]
+)
+def test_what_cannot_be_filed_stops_nothing(hostile: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A label whose value is a list, as only unchecked input would have it."""
+    db = Database()
+    assert db.read(members, S) == ()
+    db.commit([hostile, serve(S, {}), pod(B, app="x")])
+    assert db.read(members, S) == (B,)
+    assert db.read(members, A) == ()
+    assert "service_pods failed at Key(namespace='n', name='a')" in caplog.text
+    db.commit([Delete(PODS, A), Delete(SERVICES, A)])
+    assert db.read(members, S) == (B,)
