@@ -76,8 +76,9 @@ class World:
         """Delete objects (`pod shop/cart-a`), in one revision."""
         self.db.commit([self._gone(name_in(text)) for text in names])
 
-    def write(self, where: Name, written: Document) -> None:
-        """Create or replace an object as a document."""
+    def write(self, where: Name | str, written: Document) -> None:
+        """Create or replace an object as a document; of its metadata, what is said."""
+        where = name_in(where) if isinstance(where, str) else where
         self.db.commit([self._row(where, written)])
 
     def link(self, name: str, **facts: str) -> None:
