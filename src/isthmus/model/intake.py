@@ -41,9 +41,10 @@ class Prepared(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def prepare(kind: Kind, version: Version, document: Document) -> Prepared:
+def prepare(kind: Kind, version: Version, document: Document, *, fill: bool = True) -> Prepared:
     """Make a document fit its schema, in place: unknown fields and nulls out, defaults in.
 
+    Without `fill` no defaults: a configuration that somebody applies says only what it says.
     BadRequest (built-in kinds) or Invalid (custom kinds) naming every value of a wrong type.
     Whether unknown fields are an error is the caller's business (fieldValidation).
     """
@@ -54,10 +55,10 @@ def prepare(kind: Kind, version: Version, document: Document) -> Prepared:
     if unknown:
         prune(version.schema, document)
     normalise(version.schema, document)
-    if kind.custom:
+    if kind.custom and fill:
         defaults(version.schema, document)
-    for fill in kind.default:
-        fill(document)
+    for default in kind.default if fill else ():
+        default(document)
     return Prepared(document, unknown)
 
 

@@ -141,7 +141,7 @@ class Dispatcher:
         showings = Showings()
         self._reader = Reader(store, showings, clock, secret)
         self._watching = Watching(store, self._hub, self._reader, showings, clock, limits)
-        self._editor = Editor(objects, self._reader, showings, clock)
+        self._editor = Editor(objects, self._reader, showings, clock, authorizer)
         self._deleter = Deleter(objects, self._reader, showings, clock)
         self._reviews = Reviews(kinds, authorizer, tokens, issuer, self._reader, clock)
         self._documents = Documents(kinds, ready)

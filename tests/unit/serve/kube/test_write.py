@@ -172,7 +172,6 @@ async def test_three_patches() -> None:
         ({"metadata": {"namespace": "other"}}, MERGE, 400),
         ({"kind": "Secret"}, MERGE, 400),
         ({}, "application/json", 415),
-        ({}, "application/apply-patch+yaml", 415),
     ],
 )
 async def test_patches_that_cannot_be(body: object, kind: str, code: int) -> None:
@@ -190,15 +189,6 @@ async def test_a_patch_to_nowhere_is_not_found() -> None:
         for kind in (MERGE, STRATEGIC):
             reply = await patch(served.admin, f"{SVC}/nope", {}, kind)
             assert (reply.code, reply.json["reason"]) == (404, "NotFound")
-
-
-async def test_server_side_apply_is_refused_with_what_is_taken() -> None:
-    async with serving() as served:
-        kind = "application/apply-patch+yaml"
-        reply = await patch(served.admin, f"{CM}/x?fieldManager=me", {}, kind)
-        assert reply.code == 415
-        for taken in (MERGE, STRATEGIC, JSON_PATCH):
-            assert taken in reply.json["message"]
 
 
 async def test_a_patch_is_taken_again_when_somebody_was_faster() -> None:

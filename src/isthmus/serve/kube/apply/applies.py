@@ -18,7 +18,7 @@ from isthmus.serve.kube.apply.managers import BEFORE_APPLY, UPDATE, Held, Manage
 from isthmus.serve.kube.apply.merge import merged, without
 from isthmus.serve.kube.apply.schemas import check_lists, with_named
 from isthmus.serve.kube.apply.updates import listed, readable, settled, with_owners
-from isthmus.serve.kube.apply.writing import Changes, Writing
+from isthmus.serve.kube.apply.writing import Changes, Writing, owned
 from isthmus.serve.kube.show import convert
 
 
@@ -37,7 +37,7 @@ def applied(
     me, config = writing.applier, _within(writing, config)
     managed = _owners(writing, live)
     last = managed.get(me)
-    mine = applied_fields(schema, writing.ownable(config))
+    mine = owned(applied_fields(schema, writing.ownable(config)))
     managed[me] = Held(mine, writing.api_version, writing.now)
     document = config if live is None else merged(schema, live, config)
     if last is not None:
@@ -48,8 +48,8 @@ def applied(
     managed = settled(managed, changes, me)
     if last is not None and last.fields == mine and not any(changes.own):
         managed[me] = managed[me]._replace(time=last.time)
-    owned = with_owners(document, managers.write(managed))
-    return client_side.noted(writing, owned, config)
+    document = with_owners(document, managers.write(managed))
+    return client_side.noted(writing, document, config)
 
 
 def _within(writing: Writing, config: Document) -> Document:
@@ -72,7 +72,7 @@ def _owners(writing: Writing, live: Document | None) -> dict[Manager, Held]:
     managed = readable(listed(live))
     if managed:
         return managed
-    everything = all_fields(writing.version.schema, writing.ownable(live))
+    everything = owned(all_fields(writing.version.schema, writing.ownable(live)))
     before = Manager(BEFORE_APPLY, UPDATE, writing.api_version, writing.subresource)
     return {before: Held(everything, writing.api_version, writing.now)}
 
@@ -84,16 +84,16 @@ def _pruned(
     writing: Writing, document: Document, last: Held, managed: Mapping[Manager, Held]
 ) -> Document:
     """The document without what the applier owned alone and does not apply any more."""
-    version, owned = writing.named(last.version), _by_version(managed)
+    version, held = writing.named(last.version), _by_version(managed)
     if version is None:
         return document
-    kept = owned.pop(last.version, EMPTY)
+    kept = held.pop(last.version, EMPTY)
     gone = last.fields.difference(with_named(version.schema, kept))
     if not gone:
         return document
     before = convert(writing.kind, document, version.name)
     after = without(version.schema, before, gone, kept)
-    for name, theirs in owned.items():
+    for name, theirs in held.items():
         other = writing.named(name)
         if other is not None:
             after = _restored(writing, (before, after), other, theirs)
@@ -108,16 +108,16 @@ def _by_version(managed: Mapping[Manager, Held]) -> dict[str, FieldSet]:
 
 
 def _restored(
-    writing: Writing, pair: tuple[Document, Document], version: Version, owned: FieldSet
+    writing: Writing, pair: tuple[Document, Document], version: Version, theirs: FieldSet
 ) -> Document:
     """The second of a pair of documents with what it lacks and is owned in another version."""
     shown = [convert(writing.kind, each, version.name) for each in pair]
     views = [writing.ownable(each) for each in shown]
     lost = compare(version.schema, *views).removed
-    needed = with_named(version.schema, owned)
+    needed = with_named(version.schema, theirs)
     if not lost.intersection(needed):
         return pair[1]
-    after = without(version.schema, shown[0], lost.difference(needed), owned)
+    after = without(version.schema, shown[0], lost.difference(needed), theirs)
     present = str(pair[1].get("apiVersion", "")).rpartition("/")[2]
     return convert(writing.kind, after, present)
 

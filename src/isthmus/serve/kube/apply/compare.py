@@ -71,25 +71,27 @@ def _compare(before: Parts, after: Parts) -> Difference:
         if held is None:
             added.add(step)
             added.put(step, _below(part))
-            continue
-        inner = _changed(held, part)
-        if inner is None:
-            modified.add(step)
-            removed.put(step, _below(held))
-            added.put(step, _below(part))
-        elif inner is not NO_DIFFERENCE:
+        elif not _unchanged(held.value, part.value):
+            inner = _compare_part(held, part)
+            if inner is None:
+                modified.add(step)
+                inner = Difference(_below(part), _below(held))
             added.put(step, inner.added)
             removed.put(step, inner.removed)
             modified.put(step, inner.modified)
-    for step, held in before.items():
-        if step not in after:
-            removed.add(step)
-            removed.put(step, _below(held))
+    for step in before.keys() - after.keys():
+        removed.add(step)
+        removed.put(step, _below(before[step]))
     found = Difference(added.made(), removed.made(), modified.made())
     return found if any(found) else NO_DIFFERENCE
 
 
-def _changed(held: Part, part: Part) -> Difference | None:
+def _unchanged(old: Any, new: Any) -> bool:  # noqa: ANN401 - any JSON values
+    """Whether two scalars are the same; a quick answer for most fields of most writes."""
+    return type(old) is type(new) and type(new) not in (dict, list) and bool(old == new)
+
+
+def _compare_part(held: Part, part: Part) -> Difference | None:
     """The difference inside a part; None if it has another value as a whole."""
     if isinstance(part.value, dict | list) and not (held.whole or part.whole):
         before, after = parts(part.schema, held.value), parts(part.schema, part.value)

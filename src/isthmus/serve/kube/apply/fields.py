@@ -167,24 +167,28 @@ def _parse(value: object, depth: int) -> FieldSet:
         raise BadRequest("fieldsV1: every field must be an object")
     if depth > MAX_DEPTH:
         raise BadRequest(f"fieldsV1 is nested more than {MAX_DEPTH} deep")
-    made = Builder()
+    members: set[str] = set()
+    children: dict[str, FieldSet] = {}
     for key, inner in value.items():
         if key == ".":
             continue
-        step = _step(key)
+        step = key if key.startswith("f:") else _step(key)
+        if not inner and isinstance(inner, dict):
+            if step is not None:
+                members.add(step)
+            continue
         below = _parse(inner, depth + 1)
         if step is None:
             continue
-        if not inner or "." in inner:
-            made.add(step)
-        made.put(step, below)
-    return made.made()
+        if "." in inner:
+            members.add(step)
+        if below:
+            children[step] = below
+    return FieldSet(frozenset(members), children) if members or children else EMPTY
 
 
 def _step(key: str) -> str | None:
-    """The step in its one spelling; None for a kind that nobody knows."""
-    if key.startswith("f:"):
-        return key
+    """The step that is no field, in its one spelling; None for a kind that nobody knows."""
     if not key.startswith(("k:", "v:", "i:")):
         return None
     return _spelt(key) if len(key) <= _LONGEST_KEPT else _spelt.__wrapped__(key)

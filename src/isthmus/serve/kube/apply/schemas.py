@@ -52,7 +52,7 @@ def _fields(schema: Schema, value: dict[str, Any]) -> Parts | None:
         case Type.OBJECT:
             known = schema.fields
             return {
-                f"f:{name}": Part(known[name], inner, named=True)
+                f"f:{name}": Part(known[name], inner, True)
                 if name in known
                 else Part(ANYTHING, inner)
                 for name, inner in value.items()

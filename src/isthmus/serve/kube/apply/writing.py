@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from isthmus.model.kind import Document, Kind, Version
 from isthmus.model.schema import Type
 from isthmus.serve.kube.apply.compare import Difference, compare
+from isthmus.serve.kube.apply.fields import FieldSet
 from isthmus.serve.kube.apply.managers import APPLY, UPDATE, Manager
 from isthmus.serve.kube.show import convert
 
@@ -83,6 +84,11 @@ def _ownable_metadata(metadata: Any) -> Any:  # noqa: ANN401 - any JSON value
     if not isinstance(metadata, dict):
         return {}
     return {name: value for name, value in metadata.items() if name not in UNOWNED}
+
+
+def owned(found: FieldSet) -> FieldSet:
+    """Paths of an ownable document that can have an owner: `metadata` itself has none."""
+    return FieldSet(found.members - {"f:metadata"}, found.children)
 
 
 class Changes:
