@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from isthmus.ir.names import Host, IdentityMatch, Ref, Source, Value
 from isthmus.ir.rules import GrpcMatch, HttpMatch, RuleFilter
@@ -20,10 +21,14 @@ class Speech(StrEnum):
 
 
 class Network(Value, frozen=True):
-    """A CIDR without its exceptions."""
+    """A CIDR (or single address) without its exceptions."""
 
     cidr: str
     excepts: tuple[str, ...] = ()
+
+
+ANYWHERE: Final = (Network("0.0.0.0/0"), Network("::/0"))
+"""All addresses; no networks at all admit nobody."""
 
 
 class Anybody(Value, frozen=True, tag="anybody"):
@@ -56,18 +61,34 @@ class Authorization(Value, frozen=True):
 
 
 class InboundRule(Value, frozen=True):
-    """A rule of an inbound route."""
+    """A rule of an inbound HTTP route; no matches = every request."""
 
-    matches: tuple[HttpMatch, ...] | tuple[GrpcMatch, ...] = ()
+    matches: tuple[HttpMatch, ...] = ()
     filters: tuple[RuleFilter, ...] = ()
 
 
 class InboundRoute(Value, frozen=True):
-    """A route on a port; `authorizations` are its own, the port's are added to them."""
+    """An HTTP route on a port; `authorizations` are its own, the port's are added to them."""
 
     source: Source
     hosts: tuple[Host, ...] = ()
     rules: tuple[InboundRule, ...] = ()
+    authorizations: tuple[Authorization, ...] = ()
+
+
+class InboundGrpcRule(Value, frozen=True):
+    """A rule of an inbound gRPC route; no matches = every call."""
+
+    matches: tuple[GrpcMatch, ...] = ()
+    filters: tuple[RuleFilter, ...] = ()
+
+
+class InboundGrpcRoute(Value, frozen=True):
+    """A gRPC route on a port; `authorizations` are its own, the port's are added to them."""
+
+    source: Source
+    hosts: tuple[Host, ...] = ()
+    rules: tuple[InboundGrpcRule, ...] = ()
     authorizations: tuple[Authorization, ...] = ()
 
 
@@ -79,9 +100,10 @@ class RateOverride(Value, frozen=True):
 
 
 class RateLimit(Value, frozen=True):
-    """Requests per second.
+    """Requests per second of one proxy.
 
-    `total` for the port, `each` per client identity, overrides before `each`.
+    `total` for the port; then the override that names the client, else `each` for its identity
+    (clients without one share an allowance).
     """
 
     source: Source
@@ -95,6 +117,9 @@ class Inbound(Value, frozen=True):
 
     `app_address` is where the application listens ("" = the address dialled). `accepted_snis` are
     the server names that mean mesh TLS terminates here; anything else is the application's own.
+    `grpc_routes` count where `speech` is GRPC, `http_routes` for all other HTTP; a port without
+    routes lets pass whatever it admits. Loopback clients are always let in.
+    `detect_timeout` is milliseconds.
     """
 
     workload: Ref
@@ -105,7 +130,7 @@ class Inbound(Value, frozen=True):
     accepted_snis: tuple[Host, ...] = ()
     authorizations: tuple[Authorization, ...] = ()
     http_routes: tuple[InboundRoute, ...] = ()
-    grpc_routes: tuple[InboundRoute, ...] = ()
+    grpc_routes: tuple[InboundGrpcRoute, ...] = ()
     rate_limit: RateLimit | None = None
     detect_timeout: int = 10_000
     strict: bool = False

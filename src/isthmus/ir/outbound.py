@@ -13,9 +13,9 @@ from isthmus.ir.target import Backend
 
 
 class Spread(StrEnum):
-    """FIRST.
+    """Which backend of several.
 
-    The first backend that is ready. WEIGHTED: at random by weight. NONE: no backend at all.
+    FIRST: the first that is ready. WEIGHTED: at random by weight, ready or not. NONE: none at all.
     """
 
     FIRST = "first"

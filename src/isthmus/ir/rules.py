@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from isthmus.ir.names import Value
+from isthmus.ir.names import TargetId, Value
 
 
 class Match(StrEnum):
-    """How text is compared. REGEX is RE2 and must match the whole value (decision 26)."""
+    """How text is compared.
+
+    REGEX is RE2 and must match the whole value (decision 26). PRESENT and ABSENT look at nothing
+    but whether there is a value; all others need one, also when the answer is turned round.
+    """
 
     EXACT = "exact"
     PREFIX = "prefix"
     REGEX = "regex"
     SUFFIX = "suffix"
+    CONTAINS = "contains"
     PRESENT = "present"
     ABSENT = "absent"
 
 
 class PathMatch(Value, frozen=True):
-    """EXACT, PREFIX (whole segments: `/v2` covers `/v2/x`, not `/v2x`) or REGEX."""
+    """EXACT, PREFIX (whole segments: `/v2` covers `/v2/x`, not `/v2x`) or REGEX.
+
+    The path is compared without its query, after normalisation (`ir.paths`).
+    """
 
     match: Match
     value: str
+    ignore_case: bool = False
 
 
 class ValueMatch(Value, frozen=True):
@@ -32,6 +41,7 @@ class ValueMatch(Value, frozen=True):
     match: Match
     value: str = ""
     invert: bool = False
+    ignore_case: bool = False
 
 
 class HttpMatch(Value, frozen=True):
@@ -105,12 +115,9 @@ class Forbid(Value, frozen=True, tag="forbid"):
 
 
 class Mirror(Value, frozen=True, tag="mirror"):
-    """Copies a share of requests to another target, named by its key.
+    """Copies a share of requests to another target; answers to copies are dropped."""
 
-    Answers to copies are dropped.
-    """
-
-    target: str
+    target: TargetId
     numerator: int = 1
     denominator: int = 1
 
@@ -120,9 +127,10 @@ BackendFilter = HeaderChange | Redirect | Rewrite | Fail | Forbid
 
 
 class Timeouts(Value, frozen=True):
-    """Milliseconds.
+    """Milliseconds; None = no limit.
 
-    None = no limit. `request` spans all attempts, `attempt` bounds one answer's headers.
+    `request` spans all attempts, `attempt` bounds one answer's headers, `response` the time from
+    the request's end to the response's, `idle` the silence in either direction.
     """
 
     request: int | None = None
