@@ -113,7 +113,8 @@ def _restored(
     """The second of a pair of documents with what it lacks and is owned in another version."""
     shown = [convert(writing.kind, each, version.name) for each in pair]
     views = [writing.ownable(each) for each in shown]
-    lost = compare(version.schema, *views).removed
+    change = compare(version.schema, *views)
+    lost = change.removed.union(change.modified)  # modified: a default took its place
     needed = with_named(version.schema, theirs)
     if not lost.intersection(needed):
         return pair[1]
