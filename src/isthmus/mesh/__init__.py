@@ -15,13 +15,21 @@ Its words:
 from collections.abc import Mapping
 from typing import Final
 
+from isthmus.mesh.accounts import ACCOUNT_SOURCES
 from isthmus.mesh.census import CENSUS, CensusKey, facts
 from isthmus.mesh.policy_tables import POLICY_SOURCES
+from isthmus.mesh.rbac import RBAC_SOURCES
 from isthmus.mesh.routes import ROUTE_SOURCES
 from isthmus.mesh.tables import SOURCES as _CORE_SOURCES
 from isthmus.mesh.tables import Source
 
-SOURCES: Final[Mapping[str, Source]] = {**_CORE_SOURCES, **POLICY_SOURCES, **ROUTE_SOURCES}
+SOURCES: Final[Mapping[str, Source]] = {
+    **_CORE_SOURCES,
+    **POLICY_SOURCES,
+    **ROUTE_SOURCES,
+    **RBAC_SOURCES,
+    **ACCOUNT_SOURCES,
+}
 """Which table the objects of a resource go to, by the resource part of store keys."""
 
 __all__ = ["CENSUS", "SOURCES", "CensusKey", "Source", "facts"]

@@ -203,9 +203,9 @@ def groups(db: View, key: SetKey) -> tuple[Group, ...]:
     for one in sorted(_by_family(db, near), key=_rank):
         distinct.setdefault((one.ip, one.port), one)
     by_labels: dict[Labels, list[Member]] = {}
-    for one in distinct.values():
+    for _, one in sorted(distinct.items()):
         by_labels.setdefault(one.labels, []).append(_member(one, key.zone))
-    return tuple(Group(labels, tuple(sorted(some))) for labels, some in sorted(by_labels.items()))
+    return tuple(Group(labels, tuple(some)) for labels, some in sorted(by_labels.items()))
 
 
 def _known(db: View, one: Candidate) -> bool:

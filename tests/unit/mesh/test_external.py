@@ -19,8 +19,8 @@ BASE: Compact = {
 }
 
 
-def endpoint(*objects: Compact, port: int = 8080, **settings: object) -> Endpoint:
-    found = World(*objects, **settings).db.read(workload_endpoint, VM, "198.51.100.1", port)
+def endpoint(*objects: Compact, **settings: object) -> Endpoint:
+    found = World(*objects, **settings).db.read(workload_endpoint, VM, "198.51.100.1", 8080)
     assert found is not None
     return found
 

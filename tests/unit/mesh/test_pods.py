@@ -138,9 +138,7 @@ OWNERS: list[tuple[list[str], list[Compact], tuple[str, str]]] = [
 
 
 @pytest.mark.parametrize(("direct", "objects", "label"), OWNERS)
-def test_whose_a_pod_is(
-    direct: list[str], objects: list[Compact], label: tuple[str, str]
-) -> None:
+def test_whose_a_pod_is(direct: list[str], objects: list[Compact], label: tuple[str, str]) -> None:
     world = World(pod(owner=direct), *objects)
     assert world.db.read(owner, A) == label
     found = world.db.read(pod_endpoint, A, "10.1.0.1", 80)
