@@ -68,7 +68,7 @@ def batches(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
     """Runs of entries that fit one message each; one run, unless there are very many."""
     start = size = 0
     for at, entry in enumerate(entries):
-        if size + len(entry.encoded) > LARGEST:
+        if size and size + len(entry.encoded) > LARGEST:
             yield entries[start:at]
             start, size = at, 0
         size += len(entry.encoded)
