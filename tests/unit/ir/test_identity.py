@@ -30,7 +30,9 @@ def match(text: str) -> IdentityMatch:
     ],
 )
 def test_what_certificates_prove(text: str, value: object) -> None:
-    assert parse_identity(text) == value
+    found = parse_identity(text)
+    assert found == value
+    assert text == (found.uri if isinstance(found, Spiffe) else getattr(found, "name", None))
 
 
 BAD = [

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from isthmus.model.gateway.parts import (
     API_GROUP,
     DURATION,
@@ -261,8 +259,3 @@ def standard_rule() -> dict[str, Schema]:
         "timeouts": about(TIMEOUTS, "How long a request may take."),
         "retry": about(RETRY, "What is tried again."),
     }
-
-
-def without_default(schema: Schema) -> Schema:
-    """The same node with nothing filled in."""
-    return msgspec.structs.replace(schema, default=None)

@@ -8,7 +8,7 @@ from typing import Final
 from isthmus.model.columns import AGE
 from isthmus.model.document import items, strings
 from isthmus.model.kind import Column, Document
-from isthmus.model.references import DNS, GROUP, KIND_NAME, NAME, NAMESPACE, SUBDOMAIN
+from isthmus.model.references import GROUP, KIND_NAME, NAME, NAMESPACE, SUBDOMAIN
 from isthmus.model.schema import Schema
 from isthmus.model.shapes import (
     CONDITION,
@@ -117,8 +117,6 @@ def route_status(group: str = API_GROUP) -> Schema:
 
 
 STATUS_CONDITIONS: Final = about(CONDITIONS, "What is known of the object.")
-
-ADDRESS_NAME: Final = rf"^{DNS}$"
 
 
 def hostnames_cell(document: Document, _now: float) -> str:
