@@ -3,5 +3,5 @@
 A dialect reads the cells of `isthmus.mesh.queries` and makes bytes; what it cannot say it lists as
 faults, which become conditions. It never sees the objects that people wrote, nor another dialect.
 
-None exists yet: Envoy, linkerd2-proxy and proxyless gRPC each bring their package.
+So far: `linkerd` (linkerd2-proxy). Envoy and proxyless gRPC each bring their package.
 """

@@ -10,6 +10,12 @@ Its words:
     join      selectors on one side, labelled objects on the other
     source    which resource of a store fills which table
     census    what every object of every kind has: owners, finalizers, whether it is going
+    asked     keys of answers: what is asked for, and the class of who asks
+    subject   who is meant by a host: a Service, a pod, a workload, nobody
+    candidate an address of a slice; a member is a candidate that a class of askers sees
+    meaning   what an object says once its invalid parts are left out as faults
+
+`queries` is the one module that dialects read.
 """
 
 from collections.abc import Mapping
