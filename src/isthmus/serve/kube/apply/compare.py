@@ -3,7 +3,7 @@
 Three sets are made, after Kubernetes' rules (structured-merge-diff):
 
 - what somebody who *applies* a document owns: its scalars, atomic values, list items, keys of maps
-  and empty maps; not the objects around them;
+  and what is empty; not the objects around them (of empty lists Kubernetes keeps no account);
 - everything there is in a value, containers too: what a value that is new, or gone, adds or takes;
 - the difference between two documents.
 """
@@ -39,7 +39,7 @@ def applied_fields(schema: Schema, value: Any) -> FieldSet:  # noqa: ANN401 - an
     made = Builder()
     for step, part in (parts(schema, value) or {}).items():
         inner = None if part.whole else parts(part.schema, part.value)
-        if inner is None or not part.named or part.value == {}:
+        if not inner or not part.named:
             made.add(step)
         if inner:
             made.put(step, applied_fields(part.schema, part.value))
