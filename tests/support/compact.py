@@ -14,7 +14,7 @@ it into the linked cluster X. What is left out has a usual value.
     server  pods or ews (matchLabels), raw_pods (a whole selector), port, protocol
     ew      ips, ports, id, sni, labels, opaque, ready, owner
     split   service, backends: [[service, weight]]
-    route   kind, service, port
+    route   service, port, of (the Service's namespace, if it is another one)
     link    trust, domain, type, no_label, no_trust: the credentials of a linked cluster
 """
 
@@ -345,10 +345,12 @@ def _split_object(compact: Compact, _mesh: str) -> Document:
     }
 
 
+_PARENT = {"port": "port", "of": "namespace"}
+
+
 def _route(compact: Compact, _mesh: str) -> Document:
-    parent = {"group": "", "kind": "Service", "name": compact["service"]}
-    if "port" in compact:
-        parent["port"] = compact["port"]
+    parent: Document = {"group": "", "kind": "Service", "name": compact["service"]}
+    parent |= {name: compact[key] for key, name in _PARENT.items() if key in compact}
     return {"metadata": _meta(compact), "spec": {"parentRefs": [parent]}}
 
 

@@ -71,10 +71,17 @@ _DECLARING: Final[tuple[Index[ObjectKey, Any, ParentPort], ...]] = (
 
 @query
 def declares_protocol(db: View, service: ObjectKey, port: int) -> bool:
-    """Whether a route says what a Service's port speaks. A TCPRoute says nothing about it."""
+    """Whether a route says what a Service's port speaks; a TCPRoute says nothing about it.
+
+    Only routes of the Service's own namespace (producer routes) count: those of other namespaces
+    are for their own clients, and this is true for everybody.
+    """
     parent = ParentPort(service.cluster, "", "Service", service.namespace, service.name, port)
     return any(
-        index.get(db, asked) for index in _DECLARING for asked in (parent, parent._replace(port=0))
+        route.namespace == service.namespace
+        for index in _DECLARING
+        for asked in (parent, parent._replace(port=0))
+        for route in index.get(db, asked)
     )
 
 
