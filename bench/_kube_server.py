@@ -11,15 +11,18 @@ import gc
 import socket
 import ssl
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
 from isthmus.aio import SystemClock
 from isthmus.ca import make
+from isthmus.mesh.rights import EVERYTHING
 from isthmus.model import intake
 from isthmus.model.key import Key
 from isthmus.model.kind import Document
+from isthmus.model.rbac import PolicyRule
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.kube.api import Dispatcher
 from isthmus.serve.kube.auth import Attributes, Decision, NoTokens, User
@@ -41,6 +44,10 @@ class Everybody:
     def decide(self, user: User, asked: Attributes) -> Decision:
         """Yes."""
         return Decision(allowed=True)
+
+    def rights(self, user: User, namespace: str) -> Sequence[PolicyRule]:
+        """Everything."""
+        return EVERYTHING
 
 
 class Silent:

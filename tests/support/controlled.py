@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from isthmus.aio import ManualClock
+from isthmus.ca import Bound
 from isthmus.controllers import CONTROLLERS, Controller, Settings, admissions
 from isthmus.controllers.execute import Executor
 from isthmus.controllers.reconcile import places
@@ -23,8 +24,8 @@ from isthmus.controllers.steps import Step, Wait, Write, writes
 from isthmus.controllers.time import FLOOR
 from isthmus.engine import Change, Database, Delete, Put
 from isthmus.errors import AlreadyExists, Conflict, NotFound
+from isthmus.mesh import SOURCES
 from isthmus.mesh.census import CENSUS, CensusKey, Place, facts
-from isthmus.mesh.tables import SOURCES
 from isthmus.model import Document, Key, Kind, ObjectKey
 from isthmus.model.registry import BUILT_IN
 from isthmus.model.times import format_time
@@ -38,6 +39,11 @@ FASTER = (AlreadyExists, NotFound, Conflict)
 
 
 KINDS = BUILT_IN
+
+
+def sign(account: Bound, secret: str) -> str:
+    """A token that a test can read."""
+    return f"{account.namespace}/{account.name}/{account.uid}/{secret}"
 
 
 class Cluster:
@@ -63,7 +69,7 @@ class Cluster:
         self.db = Database()
         self._held: dict[Key, int] = {}
         self.controllers = controllers
-        self.executor = Executor(self.objects, KINDS.by_key_resource, self.clock)
+        self.executor = Executor(self.objects, KINDS.by_key_resource, self.clock, sign)
         self.db.commit([Put(SETTINGS, CLUSTER, SETTINGS_HERE)])
 
     # ---------------------------------------------------------------- people
@@ -232,9 +238,8 @@ def rows(key: Key, value: bytes | None) -> Iterator[Change]:
     yield Delete(CENSUS, census) if known is None else Put(CENSUS, census, known)
     if source is not None:
         at = ObjectKey(CLUSTER, key.namespace, key.name)
-        yield (
-            Delete(source.table, at) if value is None else Put(source.table, at, source.row(value))
-        )
+        row = source.row(value) if value is not None else None
+        yield Delete(source.table, at) if row is None else Put(source.table, at, row)
 
 
 def ready(pod: Document) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from isthmus import ca
 from isthmus.aio import Clock, Log
+from isthmus.app.means import Means
 from isthmus.ca.kubeconfig import ADMIN, MASTERS
 from isthmus.config import Network, ServerConfig
 from isthmus.errors import UserFault
@@ -103,7 +104,7 @@ def load(
 
     `hosts` are further addresses that the API's certificate answers to.
     """
-    home = config.data_dir / "ca"
+    home = _home(config)
     try:
         authority = ca.load_or_make(home, f"isthmus {config.cluster}", now=clock.utc())
         keyring = ca.load_keyring(home, issuer(config))
@@ -111,3 +112,12 @@ def load(
         return Certificates(authority, names, home, clock), keyring
     except OSError as fault:
         raise UserFault(f"cannot keep certificates in {home}: {fault.strerror}") from fault
+
+
+def rotation(config: ServerConfig, keyring: ca.Keyring, means: Means) -> ca.Rotation:
+    """What replaces the keys of tokens while the server runs."""
+    return ca.Rotation(_home(config), keyring, means.clock, means.log)
+
+
+def _home(config: ServerConfig) -> Path:
+    return config.data_dir / "ca"

@@ -15,16 +15,18 @@ from isthmus.app import announce, certificates, destination, figures, listeners,
 from isthmus.app.means import Means, Run
 from isthmus.app.readiness import Readiness
 from isthmus.board import Board, Intake, Intakes
-from isthmus.ca import Keyring
 from isthmus.config import ServerConfig
 from isthmus.config.settings import LISTENERS
 from isthmus.config.values import HostPort
 from isthmus.engine import Database
+from isthmus.errors import DeadlineExceeded
 from isthmus.mesh import CENSUS, SOURCES, facts
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.admin import Admin, registry
+from isthmus.serve.kube.accounts import AccountTokens
 from isthmus.serve.kube.api import Dispatcher
-from isthmus.serve.kube.auth import AccountTokens, MastersOnly
+from isthmus.serve.kube.escalation import NoEscalation
+from isthmus.serve.kube.rbac import Rbac
 from isthmus.serve.kube.server import KubeApi
 from isthmus.serve.linkerd import GrpcServer
 from isthmus.store.objects import Objects
@@ -74,13 +76,15 @@ class Parts:
         for name in SOCKETS:
             self._bind(name)
         hosts = {self._endpoints["kube"].host} if "kube" in self._endpoints else set()
-        self._certificates, keyring = certificates.load(
+        self._certificates, self._keyring = certificates.load(
             self._config, self._means.clock, hosts=hosts
         )
         self.runs.append(("certificates", self._renew))
+        rotation = certificates.rotation(self._config, self._keyring, self._means)
+        self.runs.append(("token keys", rotation.run))
         await self._open_store()
         self._start_controllers()
-        await self._start_kube(keyring)
+        await self._start_kube()
         self._start_destination()
         self._start_admin()
 
@@ -106,8 +110,8 @@ class Parts:
         clock, random, log = self._means
         store = await stores.open_store(self._config.store, clock=clock)
         self._open.push_async_callback(store.close)
-        admissions = controllers.admissions(store, (self._config.service_cidr,))
-        self._objects = Objects(store, clock=clock, random=random, admissions=admissions)
+        self._admissions = controllers.admissions(store, (self._config.service_cidr,))
+        self._objects = Objects(store, clock=clock, random=random, admissions=self._admissions)
         self._store = store
         database = Database()
         self._board = Board(
@@ -125,6 +129,7 @@ class Parts:
             commit=self._board.commit,
             objects=self._objects,
             kinds=BUILT_IN.by_key_resource,
+            sign=self._keyring.sign_kept,
             clock=clock,
             random=random,
             log=log,
@@ -137,18 +142,23 @@ class Parts:
         name = "controllers"
         self.runs.append((name, partial(self._means.keep, name, reconciler.run)))
 
-    async def _start_kube(self, keyring: Keyring) -> None:
+    async def _start_kube(self) -> None:
         if "kube" not in self._sockets:
             return
-        clock, requests = self._means.clock, figures.Requests()
+        clock, random, _ = self._means
+        keyring, requests = self._keyring, figures.Requests()
+        rights = Rbac(self._board, self._config.cluster)
+        # Writes of people pass one gate more than those of the controllers.
+        gates = (*self._admissions, NoEscalation(rights, self._store))
         dispatcher = Dispatcher(
             store=self._store,
-            objects=self._objects,
+            objects=Objects(self._store, clock=clock, random=random, admissions=gates),
             kinds=BUILT_IN,
             clock=clock,
-            authorizer=MastersOnly(),
+            authorizer=rights,
             tokens=AccountTokens(keyring, self._store, BUILT_IN, clock),
             issuer=keyring,
+            fence=self._in_force,
             secret=self._certificates.secret("continue tokens"),
             ready=lambda: not self.readiness.reasons(),
             observe=requests.observe,
@@ -158,6 +168,13 @@ class Parts:
         await api.start(self._sockets["kube"], self._certificates.context)
         self.runs.append(("kube", api.run))
         self._readings += [*figures.of_requests(requests), figures.of_watches(api)]
+
+    async def _in_force(self, revision: int) -> None:
+        """The tables, and so the authorizer, know the revision."""
+        try:
+            await self._board.at(revision)
+        except DeadlineExceeded as fault:
+            self._means.log.warning("rights are written and not yet in force", why=fault.message)
 
     def _start_destination(self) -> None:
         at = self._config.listener("destination")

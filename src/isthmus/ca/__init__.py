@@ -14,8 +14,9 @@ Words:
 
 from isthmus.ca.authority import Authority, Leaf, load_or_make, make
 from isthmus.ca.files import private_directory, write_atomic
+from isthmus.ca.keys import Rotation, load_keyring
 from isthmus.ca.kubeconfig import kubeconfig
-from isthmus.ca.tokens import Bound, Claims, Keyring, load_keyring, require_bound
+from isthmus.ca.tokens import Bound, Claims, Keyring, require_bound
 
 __all__ = [
     "Authority",
@@ -23,6 +24,7 @@ __all__ = [
     "Claims",
     "Keyring",
     "Leaf",
+    "Rotation",
     "kubeconfig",
     "load_keyring",
     "load_or_make",

@@ -6,6 +6,10 @@ Rules: RFC 7515 (JWS), RFC 7518 §3.4 (ES256: r and s, 32 bytes each), RFC 7519 
 A token comes from outside. It is bounded before it is decoded, its algorithm is never taken from
 itself (`none`, or an HMAC with our public key as secret, is how such verifiers are broken), and
 whatever its header or claims hold, the answer is Claims or Unauthenticated.
+
+There are two sorts. *Requested* tokens expire, name their audiences, and may be bound to a pod, a
+secret or a node. *Kept* tokens lie in a Secret of their own, for as long as it exists ("legacy
+tokens" to Kubernetes): they have no end and no audience, and their claims have other names.
 """
 
 from __future__ import annotations
@@ -16,27 +20,27 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import (
     decode_dss_signature,
     encode_dss_signature,
 )
 
-from isthmus.ca.authority import load_key
-from isthmus.ca.files import private_directory, write_atomic
 from isthmus.errors import Unauthenticated
 
 LONGEST = 8192
 """Bytes of a token; ours are under 1,000. Headers hold no more anyway."""
 SKEW = 60
 """Seconds by which another control plane's clock may run ahead (`nbf` only)."""
-SIGNING_KEY = "service-account.key"
+MOST_AUDIENCES = 64
+"""Audiences that are read of one token."""
+KEPT_ISSUER = "kubernetes/serviceaccount"
+"""Who issues tokens that are kept in Secrets; every Kubernetes says so of itself."""
 
 _ES256 = ec.ECDSA(hashes.SHA256())
 T = TypeVar("T")
@@ -52,7 +56,11 @@ class Bound(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """What a verified token says. `expires` and `issued` are seconds since the epoch."""
+    """What a verified token says. `expires` and `issued` are seconds since the epoch.
+
+    `secret` names the Secret that a kept token must still lie in, word for word; such a token has
+    no `expires`, no `issued` and no `id` (0 and "").
+    """
 
     namespace: str
     name: str
@@ -62,6 +70,7 @@ class Claims(NamedTuple):
     issued: int
     id: str
     bound: tuple[Bound, ...]
+    secret: str = ""
 
     @property
     def user(self) -> str:
@@ -108,6 +117,23 @@ class _Payload(msgspec.Struct):
     jti: str = ""
 
 
+_CLAIM = "kubernetes.io/serviceaccount/"
+
+
+class _Kept(msgspec.Struct):
+    """The claims of a token that is kept in a Secret."""
+
+    sub: str
+    namespace: str = msgspec.field(name=f"{_CLAIM}namespace")
+    secret: str = msgspec.field(name=f"{_CLAIM}secret.name")
+    name: str = msgspec.field(name=f"{_CLAIM}service-account.name")
+    uid: str = msgspec.field(name=f"{_CLAIM}service-account.uid")
+
+
+class _Issuer(msgspec.Struct):
+    iss: str
+
+
 class Keyring:
     """Signs with one key, verifies with several, so that a key can be replaced without a gap."""
 
@@ -118,9 +144,29 @@ class Keyring:
         verifying: Sequence[ec.EllipticCurvePublicKey] = (),
     ) -> None:
         self.issuer = issuer
+        self.use(signing, verifying)
+
+    def use(
+        self,
+        signing: ec.EllipticCurvePrivateKey,
+        verifying: Sequence[ec.EllipticCurvePublicKey] = (),
+    ) -> None:
+        """From now on sign with this key, and verify with it and these alone."""
         self._signing = signing
         self._kid = thumbprint(signing.public_key())
-        self._keys = {thumbprint(key): key for key in (*verifying, signing.public_key())}
+        keys = (signing.public_key(), *verifying)
+        self._keys = {thumbprint(key): key for key in keys}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the keys that verify, the signing one first."""
+        return tuple(self._keys)
+
+    def jwks(self) -> dict[str, Any]:
+        """The public keys as a JSON Web Key Set (RFC 7517), for whoever verifies our tokens."""
+        more = {"use": "sig", "alg": "ES256"}
+        keys = self._keys.items()
+        return {"keys": [{**_jwk(key), **more, "kid": name} for name, key in keys]}
 
     def sign(
         self,
@@ -152,6 +198,22 @@ class Keyring:
             "nbf": issued,
             "sub": f"system:serviceaccount:{account.namespace}:{account.name}",
         }
+        return self._signed(payload)
+
+    def sign_kept(self, account: Bound, secret: str) -> str:
+        """A token for `account` that holds while it lies in the Secret of this name."""
+        return self._signed(
+            {
+                "iss": KEPT_ISSUER,
+                f"{_CLAIM}namespace": account.namespace,
+                f"{_CLAIM}secret.name": secret,
+                f"{_CLAIM}service-account.name": account.name,
+                f"{_CLAIM}service-account.uid": account.uid,
+                "sub": f"system:serviceaccount:{account.namespace}:{account.name}",
+            }
+        )
+
+    def _signed(self, payload: dict[str, object]) -> str:
         signed = f"{_part({'alg': 'ES256', 'kid': self._kid})}.{_part(payload)}"
         r, s = decode_dss_signature(self._signing.sign(signed.encode(), _ES256))
         return f"{signed}.{_encode(r.to_bytes(32) + s.to_bytes(32))}"
@@ -170,13 +232,26 @@ class Keyring:
         if key is None:
             raise Unauthenticated("the token is signed with a key that is not known here")
         _check_signature(key, token.rpartition(".")[0], signature)
+        if _read(payload, _Issuer).iss == KEPT_ISSUER:
+            return self._kept(_read(payload, _Kept), audiences)
         return self._claims(_read(payload, _Payload), int(now.timestamp()), audiences)
+
+    def _kept(self, read: _Kept, audiences: Sequence[str]) -> Claims:
+        if audiences and self.issuer not in audiences:
+            raise Unauthenticated("the token is meant for another audience")
+        wanted = f"system:serviceaccount:{read.namespace}:{read.name}"
+        if read.sub != wanted or not (read.uid and read.secret):
+            raise Unauthenticated("the token contradicts itself about whose it is")
+        bound = Bound("serviceaccounts", read.namespace, read.name, read.uid)
+        mine = (self.issuer,)
+        return Claims(read.namespace, read.name, read.uid, mine, 0, 0, "", (bound,), read.secret)
 
     def _claims(self, read: _Payload, now: int, audiences: Sequence[str]) -> Claims:
         account = read.kubernetes.serviceaccount
         namespace = read.kubernetes.namespace
         named = tuple([read.aud] if isinstance(read.aud, str) else read.aud)
-        agreed = tuple(a for a in named if a in (audiences or (self.issuer,)))
+        wanted = audiences or (self.issuer,)
+        agreed = tuple(a for a in named[:MOST_AUDIENCES] if a in wanted)
         if read.iss != self.issuer:
             raise Unauthenticated("the token was issued by somebody else")
         if not agreed:
@@ -204,33 +279,20 @@ async def require_bound(claims: Claims, uid_of: Callable[[Bound], Awaitable[str 
             raise Unauthenticated(f"the token's {bound.resource} {bound.name!r} no longer exists")
 
 
-def load_keyring(directory: Path, issuer: str) -> Keyring:
-    """The keyring kept in `directory`: signs with service-account.key, made the first time.
-
-    Every further `service-account*.key` there verifies only: to rotate, rename the present key
-    (service-account-2026.key) and restart; remove the old one once its tokens have expired.
-    """
-    private_directory(directory)
-    path = directory / SIGNING_KEY
-    if not path.exists():
-        made = ec.generate_private_key(ec.SECP256R1())
-        write_atomic(path, _pem(made))
-    remedy = "restore it, or move it away to get a new one (present tokens stop working)"
-    others = [file for file in sorted(directory.glob("service-account*.key")) if file != path]
-    keys = [load_key(file, remedy).public_key() for file in others]
-    return Keyring(issuer, load_key(path, remedy), keys)
-
-
 def thumbprint(key: ec.EllipticCurvePublicKey) -> str:
     """RFC 7638: SHA-256 over the key's canonical JWK, base64url."""
+    return _encode(hashlib.sha256(_canonical(_jwk(key))).digest())
+
+
+def _jwk(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
+    """RFC 7518 section 6.2: the public key's members."""
     numbers = key.public_numbers()
-    jwk = {
+    return {
         "crv": "P-256",
         "kty": "EC",
         "x": _encode(numbers.x.to_bytes(32)),
         "y": _encode(numbers.y.to_bytes(32)),
     }
-    return _encode(hashlib.sha256(_canonical(jwk)).digest())
 
 
 def _split(token: str) -> tuple[bytes, bytes, bytes]:
@@ -293,11 +355,3 @@ def _decode(text: str) -> bytes:
     if _encode(data) != text:
         raise Unauthenticated("this is no JSON Web Token")
     return data
-
-
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )

@@ -1,4 +1,4 @@
-"""What writes objects back: namespaces, garbage, addresses, slices, deployments, stateful sets.
+"""What writes objects back: namespaces, roles, tokens, garbage, slices, deployments and so on.
 
 What it is: one small shell (`reconcile`) that carries out plans, and a pure query per controller
 that makes them: the difference between what should be and what is. And the admissions that hold
@@ -30,11 +30,13 @@ from isthmus.controllers import (
     mirroring,
     namespaces,
     replicasets,
+    roles,
     slices,
     statefulsets,
+    tokens,
 )
 from isthmus.controllers.addresses import ClusterAddresses
-from isthmus.controllers.execute import Executor, Kinds
+from isthmus.controllers.execute import Executor, Kinds, Sign
 from isthmus.controllers.families import Network
 from isthmus.controllers.lives import NamespaceLives
 from isthmus.controllers.nodeports import NodePorts
@@ -49,6 +51,9 @@ __all__ = ["CONTROLLERS", "Controller", "Reconciler", "Settings", "Wiring", "adm
 
 CONTROLLERS: tuple[Controller, ...] = (
     Controller("default-namespaces", namespaces.default_keys, namespaces.defaults),
+    Controller("default-roles", roles.default_keys, roles.defaults),
+    Controller("clusterrole-aggregation", roles.keys, roles.plan),
+    Controller("service-account-tokens", tokens.keys, tokens.plan),
     Controller("namespaces", namespaces.keys, namespaces.plan),
     Controller("garbage", garbage.keys, garbage.plan),
     Controller("deployments", deployments.keys, deployments.plan),
@@ -71,13 +76,15 @@ class Wiring(NamedTuple):
     """What the controllers are connected to.
 
     `commit` is the database's: settings and the clock are rows that no store holds. `kinds` finds
-    the kind of a store key's resource part (`Registry.by_key_resource`).
+    the kind of a store key's resource part (`Registry.by_key_resource`); `sign` makes the tokens
+    that are kept in Secrets.
     """
 
     board: Board
     commit: Commit
     objects: Writer
     kinds: Kinds
+    sign: Sign
     clock: Clock
     random: Random
     log: Log
@@ -90,7 +97,7 @@ def build(cluster: str, settings: Settings, wiring: Wiring) -> Reconciler:
         CONTROLLERS,
         cluster,
         wiring.board,
-        Executor(wiring.objects, wiring.kinds, wiring.clock),
+        Executor(wiring.objects, wiring.kinds, wiring.clock, wiring.sign),
         Timekeeper(wiring.commit, wiring.clock),
         Means(wiring.clock, wiring.random, wiring.log),
     )

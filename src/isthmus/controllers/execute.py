@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 
 import msgspec
 
 from isthmus.aio import Clock
+from isthmus.ca.tokens import Bound
 from isthmus.controllers.merge import merged
-from isthmus.controllers.steps import Create, Delete, Update, Write, describe
+from isthmus.controllers.steps import Create, Delete, Issue, Update, Write, canonical, describe
 from isthmus.errors import NotFound
 from isthmus.model.kind import Document, Kind
 from isthmus.model.times import format_time
@@ -17,14 +19,18 @@ from isthmus.store.objects import Preconditions, Writer
 Kinds = Callable[[str], Kind | None]
 """The kind of a store key's resource part, also of kinds that users defined."""
 
+Sign = Callable[[Bound, str], str]
+"""(account, name of the Secret) -> the token to keep there."""
+
 
 class Executor:
     """Carries out single steps."""
 
-    def __init__(self, objects: Writer, kinds: Kinds, clock: Clock) -> None:
+    def __init__(self, objects: Writer, kinds: Kinds, clock: Clock, sign: Sign) -> None:
         self._objects = objects
         self._kinds = kinds
         self._clock = clock
+        self._sign = sign
 
     async def execute(self, step: Write) -> int:
         """Write; return the store revision that holds it.
@@ -41,6 +47,8 @@ class Executor:
                 return (await self._objects.create(kind, document)).revision
             case Update():
                 return await self._update(kind, step)
+            case Issue():
+                return await self._update(kind, self._issued(step))
             case Delete():
                 done = await self._objects.delete(
                     kind,
@@ -50,6 +58,14 @@ class Executor:
                     propagation=step.propagation.value,
                 )
                 return done.revision
+
+    def _issued(self, step: Issue) -> Update:
+        account = Bound("serviceaccounts", step.namespace, step.account, step.account_uid)
+        merge = msgspec.json.decode(step.merge)
+        token = b64encode(self._sign(account, step.name).encode()).decode()
+        merge["data"] = {**merge.get("data", {}), "token": token}
+        where = (step.resource, step.namespace, step.name, step.uid)
+        return Update(*where, canonical(merge))
 
     async def _update(self, kind: Kind, step: Update) -> int:
         patch = msgspec.json.decode(step.merge)

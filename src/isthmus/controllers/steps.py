@@ -47,6 +47,21 @@ class Update(msgspec.Struct, frozen=True, gc=False):
     subresource: str = ""
 
 
+class Issue(msgspec.Struct, frozen=True, gc=False):
+    """Put a new token for a ServiceAccount into its Secret with this uid, and merge the rest.
+
+    Only the executor can sign: no key, and no chance, is in a plan.
+    """
+
+    resource: str
+    namespace: str
+    name: str
+    uid: str
+    account: str
+    account_uid: str
+    merge: bytes
+
+
 class Delete(msgspec.Struct, frozen=True, gc=False):
     """Delete the object with this uid."""
 
@@ -63,7 +78,7 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
     until: int
 
 
-Write = Create | Update | Delete
+Write = Create | Update | Issue | Delete
 Step = Write | Wait
 Plan = tuple[Step, ...]
 
@@ -81,6 +96,8 @@ def describe(step: Write) -> str:
             return f"create {where}"
         case Update():
             return f"update {where} {step.subresource}".rstrip()
+        case Issue():
+            return f"issue {where}"
         case Delete():
             return f"delete {where}"
         case _:

@@ -18,12 +18,13 @@ from isthmus.controllers.reconcile import Controller, Duty, Reconciler, Waiting
 from isthmus.controllers.steps import Update
 from isthmus.engine import Database, View, query
 from isthmus.errors import Forbidden, NotFound
+from isthmus.mesh import SOURCES
 from isthmus.mesh.census import CENSUS, Place, facts
-from isthmus.mesh.tables import NAMESPACES, SOURCES
+from isthmus.mesh.tables import NAMESPACES
 from isthmus.model import Document, ObjectKey
 from isthmus.store import Memory
 from isthmus.store.objects import Objects, Proposed, Verdict
-from tests.support.controlled import CLUSTER, KINDS, NETWORKS
+from tests.support.controlled import CLUSTER, KINDS, NETWORKS, sign
 from tests.support.log import ListLog
 from tests.support.objects import service, workload
 
@@ -69,8 +70,9 @@ class Running:
 
     def controllers(self, db: Database, board: Board) -> Reconciler:
         wiring = Wiring(
-            board, db.commit, self.objects, KINDS.by_key_resource, self.clock, Random(3), self.log
-        )
+            board, db.commit, self.objects, KINDS.by_key_resource, sign,
+            self.clock, Random(3), self.log,
+        )  # fmt: skip
         return build(CLUSTER, Settings("linkerd", "PEM"), wiring)
 
     @asynccontextmanager

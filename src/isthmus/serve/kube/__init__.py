@@ -18,18 +18,19 @@ Its words:
 - *verdict*: what became of a request; whoever audits or counts is given all of them.
 """
 
+from isthmus.serve.kube.accounts import AccountTokens
 from isthmus.serve.kube.api import Call, Dispatcher, Observe, Verdict
 from isthmus.serve.kube.auth import (
-    AccountTokens,
     Attributes,
     Authorizer,
+    Bearer,
     Decision,
-    MastersOnly,
     NoTokens,
     TokenVerifier,
     User,
 )
 from isthmus.serve.kube.limits import DEFAULT_LIMITS, Limits
+from isthmus.serve.kube.rbac import Rbac
 from isthmus.serve.kube.server import KubeApi
 
 __all__ = [
@@ -37,14 +38,15 @@ __all__ = [
     "AccountTokens",
     "Attributes",
     "Authorizer",
+    "Bearer",
     "Call",
     "Decision",
     "Dispatcher",
     "KubeApi",
     "Limits",
-    "MastersOnly",
     "NoTokens",
     "Observe",
+    "Rbac",
     "TokenVerifier",
     "User",
     "Verdict",

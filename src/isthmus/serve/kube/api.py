@@ -14,14 +14,18 @@ from isthmus.aio import Clock
 from isthmus.ca.tokens import Keyring
 from isthmus.errors import MethodNotAllowed, NotFound
 from isthmus.model.kind import Kind, Version
+from isthmus.model.rbac import GROUP as RBAC
 from isthmus.model.registry import Registry
 from isthmus.serve.kube import auth
 from isthmus.serve.kube.answer import Asked, Response
 from isthmus.serve.kube.auth import ANONYMOUS, Attributes, Authorizer, TokenVerifier, User
 from isthmus.serve.kube.delete import Deleter
 from isthmus.serve.kube.documents import Documents
+from isthmus.serve.kube.escalation import ASKER
 from isthmus.serve.kube.hub import Hub
+from isthmus.serve.kube.impersonation import impersonate
 from isthmus.serve.kube.limits import DEFAULT_LIMITS, Limits
+from isthmus.serve.kube.openid import OpenId
 from isthmus.serve.kube.options import is_watch
 from isthmus.serve.kube.query import Query, parse_query
 from isthmus.serve.kube.read import Reader
@@ -108,9 +112,18 @@ class Verdict:
 
 Observe = Callable[[Verdict], None]
 
+Fence = Callable[[int], Awaitable[None]]
+"""Returns when the authorizer has seen a revision of the store, or will not soon."""
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
 
 def nobody_observes(verdict: Verdict) -> None:
     """Where no audit is wanted."""
+
+
+async def no_fence(revision: int) -> None:
+    """Where rights come from elsewhere than from the store."""
 
 
 class Dispatcher:
@@ -130,8 +143,12 @@ class Dispatcher:
         secret: bytes = b"",
         ready: Callable[[], bool] = lambda: True,
         observe: Observe = nobody_observes,
+        fence: Fence = no_fence,
     ) -> None:
         """`secret` keys continue tokens, `ready` is what /readyz says, `objects` writes."""
+        self._store = store
+        self._fence = fence
+        self._openid = OpenId(issuer) if issuer is not None else None
         self._kinds = kinds
         self._authorizer = authorizer
         self._tokens = tokens
@@ -160,8 +177,8 @@ class Dispatcher:
         now = self._clock.time()
         user = await auth.authenticate(call.certificate, authorization, self._tokens, now)
         verdict.by = verdict.user = user
-        verdict.user = auth.impersonate(call.impersonation, user, self._authorizer)
-        verdict.asked = auth.attributes(call.method, call.verb, call.route)
+        verdict.user = impersonate(call.impersonation, user, self._authorizer)
+        verdict.asked = auth.attributes(call.method, call.verb, call.route, call.query)
         verdict.reason = auth.require(self._authorizer, verdict.user, verdict.asked).reason
 
     async def respond(self, call: Call, verdict: Verdict) -> Response:
@@ -170,18 +187,31 @@ class Dispatcher:
             case Plain(parts):
                 if call.method not in {"GET", "HEAD"}:
                     raise MethodNotAllowed("only GET is served here")
-                return self._documents.answer(parts, call.headers)
+                found = self._openid.answer(parts) if self._openid is not None else None
+                return found or self._documents.answer(parts, call.headers)
             case Target() as target:
-                return await self._resource(self._asked(call, verdict, target))
+                if verdict.user is None:
+                    raise NotFound("nobody asks")  # `authenticate` comes first; never reached
+                asked = self._asked(call, verdict.user, target)
+                answer = await self._by(asked, self._resource)
+                if target.group == RBAC and asked.verb in WRITES:
+                    # Rights that were given or taken are so when their writer hears of it.
+                    await self._fence(self._store.revision)
+                return answer
 
-    def _asked(self, call: Call, verdict: Verdict, target: Target) -> Asked:
+    async def _by(self, asked: Asked, handle: Callable[[Asked], Awaitable[Response]]) -> Response:
+        """Handle it; meanwhile admissions know who writes."""
+        before = ASKER.set(asked.user)
+        try:
+            return await handle(asked)
+        finally:
+            ASKER.reset(before)
+
+    def _asked(self, call: Call, user: User, target: Target) -> Asked:
         kind, version = self._kind(target)
-        if verdict.user is None:
-            raise NotFound("nobody asks")  # `authenticate` comes first; never reached
         return Asked(
-            call.method, call.verb, target, kind, version, call.query, call.headers,
-            verdict.user, call.body,
-        )  # fmt: skip
+            call.method, call.verb, target, kind, version, call.query, call.headers, user, call.body
+        )
 
     def _kind(self, target: Target) -> tuple[Kind, Version]:
         kind = self._kinds.by_resource(target.group, target.resource)

@@ -1,9 +1,9 @@
-"""Who asks, and whether they may.
+"""Who asks, and the question whether they may.
 
 Who: a client certificate (CN is the user, each O a group), a bearer token, or nobody (anonymous);
-only ever from the channel or the Authorization header, never from the content of a message. Then,
-if they may impersonate, somebody else. Whether: an `Authorizer`, one question per request;
-`MastersOnly` until RBAC comes. Wording and group names are those of Kubernetes ("Authenticating",
+only ever from the channel or the Authorization header, never from the content of a message, nor
+from headers that say what some proxy in front would know. Whether: an `Authorizer`, one question
+per request (`rbac` answers it). Wording and group names are those of Kubernetes ("Authenticating",
 "Authorization").
 """
 
@@ -12,24 +12,22 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from isthmus.aio import Clock
-from isthmus.ca.tokens import Bound, Keyring, require_bound
-from isthmus.errors import BadRequest, Forbidden, Subject, Unauthenticated
+from isthmus.errors import Forbidden, Subject, Unauthenticated
 from isthmus.model.kind import Document
-from isthmus.model.registry import Registry
+from isthmus.model.rbac import PolicyRule
+from isthmus.serve.kube.query import Query
 from isthmus.serve.kube.routes import Plain, Route, Target
-from isthmus.store.contract import Store
+from isthmus.serve.kube.selector import selected_name
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
 
-MAX_IMPERSONATED = 64
-"""Most groups and extras that one request may put on."""
+NO_QUERY: Final[Query] = {}
 
 
 class User(msgspec.Struct, frozen=True):
@@ -44,58 +42,26 @@ class User(msgspec.Struct, frozen=True):
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 
+class Bearer(NamedTuple):
+    """Who bears a token, and for which of the audiences that were asked about it is meant."""
+
+    user: User
+    audiences: tuple[str, ...] = ()
+
+
 class TokenVerifier(Protocol):
     """Knows the bearer tokens of this cluster."""
 
-    async def verify(self, token: str, audiences: Sequence[str] = ()) -> User:
-        """The user, or Unauthenticated."""
+    async def verify(self, token: str, audiences: Sequence[str] = ()) -> Bearer:
+        """Whose the token is, if it is for one of `audiences` (this API); or Unauthenticated."""
         ...
 
 
 class NoTokens:
     """Where no tokens are issued, none is valid."""
 
-    async def verify(self, token: str, audiences: Sequence[str] = ()) -> User:
+    async def verify(self, token: str, audiences: Sequence[str] = ()) -> Bearer:
         raise Unauthenticated("this server takes no tokens")
-
-
-class AccountTokens:
-    """ServiceAccount tokens: signed by our keyring, and everything they hang on still exists."""
-
-    def __init__(self, keyring: Keyring, store: Store, kinds: Registry, clock: Clock) -> None:
-        self._keyring = keyring
-        self._store = store
-        self._kinds = kinds
-        self._clock = clock
-
-    async def verify(self, token: str, audiences: Sequence[str] = ()) -> User:
-        claims = self._keyring.verify(token, now=self._clock.utc(), audiences=audiences)
-        await require_bound(claims, self._uid_of)
-        extra = {"authentication.kubernetes.io/credential-id": (f"JTI={claims.id}",)}
-        for bound in claims.bound:
-            if bound.resource == "pods":
-                extra["authentication.kubernetes.io/pod-name"] = (bound.name,)
-                extra["authentication.kubernetes.io/pod-uid"] = (bound.uid,)
-        return User(claims.user, claims.groups, claims.uid, extra)
-
-    async def _uid_of(self, bound: Bound) -> str | None:
-        kind = self._kinds.by_resource("", bound.resource)
-        if kind is None:
-            return None
-        record = await self._store.get(kind.key(bound.namespace, bound.name))
-        return _Uid.of(record.value) if record is not None else None
-
-
-class _UidMeta(msgspec.Struct):
-    uid: str = ""
-
-
-class _Uid(msgspec.Struct):
-    metadata: _UidMeta
-
-    @staticmethod
-    def of(raw: bytes) -> str:
-        return msgspec.json.decode(raw, type=_Uid).metadata.uid
 
 
 # -------------------------------------------------------------------------------------- certificate
@@ -141,7 +107,7 @@ async def authenticate(
     if certificate:
         return user_of_certificate(certificate, now)
     token = bearer(authorization)
-    return await tokens.verify(token) if token else ANONYMOUS
+    return (await tokens.verify(token)).user if token else ANONYMOUS
 
 
 # ------------------------------------------------------------------------------------ authorization
@@ -179,43 +145,32 @@ class Authorizer(Protocol):
         """Whether the user may."""
         ...
 
-
-_PUBLIC = frozenset({"healthz", "livez", "readyz", "version"})
-_DISCOVERY = frozenset({"api", "apis", "openapi"})
-_SELF_REVIEWS = frozenset(
-    {
-        ("authorization.k8s.io", "selfsubjectaccessreviews"),
-        ("authorization.k8s.io", "selfsubjectrulesreviews"),
-        ("authentication.k8s.io", "selfsubjectreviews"),
-    }
-)
+    def rights(self, user: User, namespace: str) -> Sequence[PolicyRule]:
+        """All that the user may in a namespace and in the whole cluster; "": only the latter."""
+        ...
 
 
-class MastersOnly:
-    """`system:masters` may everything; others may find out what there is and who they are."""
-
-    def decide(self, user: User, asked: Attributes) -> Decision:
-        if MASTERS in user.groups:
-            return Decision(True, f"group {MASTERS}")
-        if asked.path:
-            first = asked.path.strip("/").partition("/")[0]
-            known = first in _DISCOVERY and AUTHENTICATED in user.groups
-            return Decision(asked.verb == "get" and (first in _PUBLIC or known))
-        about = (asked.group, asked.resource)
-        itself = asked.verb == "create" and about in _SELF_REVIEWS
-        return Decision(itself and AUTHENTICATED in user.groups)
+_OF_MANY = frozenset({"list", "watch", "deletecollection"})
 
 
-def attributes(method: str, verb: str, route: Route) -> Attributes:
-    """The question that a request raises; of paths without a resource, by HTTP method."""
+def attributes(method: str, verb: str, route: Route, query: Query = NO_QUERY) -> Attributes:
+    """The question that a request raises; of paths without a resource, by HTTP method.
+
+    As in Kubernetes, a Namespace is asked about inside itself, and a list that its field selector
+    narrows to one name is a question about that name.
+    """
     match route:
         case Plain():
             return Attributes("get" if method == "HEAD" else method.lower(), path=route.path)
         case Target():
+            namespace, name = route.namespace, route.name
+            if (route.group, route.resource) == ("", "namespaces") and name:
+                namespace = name
+            if verb in _OF_MANY and not name and "fieldSelector" in query:
+                name = selected_name(query["fieldSelector"][0])
             return Attributes(
-                verb, route.group, route.version, route.resource, route.subresource,
-                route.namespace, route.name,
-            )  # fmt: skip
+                verb, route.group, route.version, route.resource, route.subresource, namespace, name
+            )
 
 
 def require(authorizer: Authorizer, user: User, asked: Attributes) -> Decision:
@@ -239,76 +194,6 @@ def forbidden(user: User, asked: Attributes, reason: str = "") -> Forbidden:
     )
     about = Subject(group=asked.group, resource=asked.resource, name=asked.name)
     return Forbidden(message, about=about)
-
-
-# ------------------------------------------------------------------------------------ impersonation
-
-_EXTRA = "impersonate-extra-"
-
-
-def impersonate(headers: Sequence[tuple[str, str]], user: User, authorizer: Authorizer) -> User:
-    """Who the request counts as: `user`, or whom its Impersonate headers name if `user` may.
-
-    Each name, group, uid and extra put on is one question with the verb `impersonate`. Groups or
-    extras without a user are BadRequest.
-    """
-    worn = [
-        (key.lower(), value) for key, value in headers if key.lower().startswith("impersonate-")
-    ]
-    if not worn:
-        return user
-    if len(worn) > MAX_IMPERSONATED:
-        raise BadRequest(f"more than {MAX_IMPERSONATED} Impersonate headers")
-    names = [value for key, value in worn if key == "impersonate-user"]
-    if len(names) != 1 or not names[0]:
-        raise BadRequest("impersonation needs exactly one Impersonate-User header")
-    groups = tuple(value for key, value in worn if key == "impersonate-group")
-    uid = next((value for key, value in worn if key == "impersonate-uid"), "")
-    extra = _extra(worn)
-    for asked in _worn(names[0], groups, uid, extra):
-        require(authorizer, user, asked)
-    return User(names[0], _groups_of(names[0], groups), uid, extra)
-
-
-def _extra(worn: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    extra: dict[str, tuple[str, ...]] = {}
-    for key, value in worn:
-        if key.startswith(_EXTRA):
-            name = key.removeprefix(_EXTRA)
-            extra[name] = (*extra.get(name, ()), value)
-    return extra
-
-
-def _worn(
-    name: str, groups: Sequence[str], uid: str, extra: Mapping[str, Sequence[str]]
-) -> list[Attributes]:
-    asked = [_impersonated_user(name)]
-    asked += [Attributes("impersonate", resource="groups", name=group) for group in groups]
-    about = Attributes("impersonate", group="authentication.k8s.io", version="v1")
-    if uid:
-        asked.append(about._replace(resource="uids", name=uid))
-    for key, values in extra.items():
-        asked += [about._replace(resource="userextras", subresource=key, name=v) for v in values]
-    return asked
-
-
-def _impersonated_user(name: str) -> Attributes:
-    prefix, _, account = name.rpartition(":")
-    namespace = prefix.removeprefix("system:serviceaccount:")
-    if namespace != prefix and namespace and ":" not in namespace:
-        about = Attributes("impersonate", resource="serviceaccounts")
-        return about._replace(namespace=namespace, name=account)
-    return Attributes("impersonate", resource="users", name=name)
-
-
-def _groups_of(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    asked = _impersonated_user(name)
-    derived: tuple[str, ...] = ()
-    if asked.resource == "serviceaccounts" and not groups:
-        derived = ("system:serviceaccounts", f"system:serviceaccounts:{asked.namespace}")
-    if name == ANONYMOUS.name:
-        return tuple(dict.fromkeys((*groups, UNAUTHENTICATED)))
-    return tuple(dict.fromkeys((*groups, *derived, AUTHENTICATED)))
 
 
 def user_info(user: User) -> Document:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+
 from isthmus.aio import Clock
 from isthmus.ca.tokens import Bound, Keyring
 from isthmus.errors import BadRequest, Cause, Invalid, MethodNotAllowed, NotFound, Unauthenticated
@@ -21,12 +23,11 @@ from isthmus.model.reviews import TOKEN_REQUEST
 from isthmus.model.times import format_time
 from isthmus.serve.kube.answer import Answer, Asked, of_document
 from isthmus.serve.kube.auth import (
-    AUTHENTICATED,
-    MASTERS,
     Attributes,
     Authorizer,
     TokenVerifier,
     User,
+    require,
     user_info,
 )
 from isthmus.serve.kube.body import checked, of_kind, parse, place
@@ -88,7 +89,7 @@ class Reviews:
                 _local(spec, asked)
                 return self._access(_subject(spec), spec)
             case "SelfSubjectRulesReview":
-                return _rules(asked.user)
+                return self._rules(asked.user, look.text(spec, "namespace"))
             case name:
                 raise NotFound(f"nobody answers a {name} here")
 
@@ -101,18 +102,27 @@ class Reviews:
             answer["reason"] = decision.reason
         return answer
 
+    def _rules(self, user: User, namespace: str) -> Document:
+        """What the user may there, as `kubectl auth can-i --list` shows it."""
+        held = [msgspec.to_builtins(rule) for rule in self._authorizer.rights(user, namespace)]
+        return {
+            "resourceRules": [rule for rule in held if rule.get("resources")],
+            "nonResourceRules": [rule for rule in held if rule.get("nonResourceURLs")],
+            "incomplete": False,
+        }
+
     # ------------------------------------------------------------------------------- tokens
 
     async def _token_review(self, spec: Document) -> Document:
         audiences = look.strings(spec, "audiences")[:MAX_AUDIENCES]
         token = look.text(spec, "token")
         try:
-            user = await self._tokens.verify(token, audiences)
+            user, agreed = await self._tokens.verify(token, audiences)
         except Unauthenticated as fault:
             return {"user": {}, "error": fault.message}
         answer: Document = {"authenticated": True, "user": user_info(user)}
-        if audiences:
-            answer["audiences"] = audiences
+        if agreed:
+            answer["audiences"] = list(agreed)
         return answer
 
     async def _token(self, asked: Asked) -> Answer:
@@ -123,7 +133,7 @@ class Reviews:
         request, warnings = await _read(asked, TOKEN_REQUEST)
         spec = look.mapping(request, "spec")
         account = await self._bound(asked.kind, target.namespace, target.name)
-        bound = await self._bound_to(spec, target.namespace)
+        bound = await self._bound_to(spec, asked)
         seconds = min(look.number(spec, "expirationSeconds"), LONGEST_TOKEN)
         now = self._clock.utc()
         lifetime = timedelta(seconds=seconds)
@@ -144,11 +154,17 @@ class Reviews:
         return of_document({**request, "status": status}, 201, warnings)
 
     async def _bound(self, kind: Kind, namespace: str, name: str) -> Bound:
-        record = await self._reader.record(kind, namespace, name)
-        uid = look.text(read_document(record.value, 0), "metadata.uid")
-        return Bound(kind.plural, namespace if kind.namespaced else "", name, uid)
+        return _reference(kind, await self._object(kind, namespace, name))
 
-    async def _bound_to(self, spec: Document, namespace: str) -> Bound | None:
+    async def _object(self, kind: Kind, namespace: str, name: str) -> Document:
+        record = await self._reader.record(kind, namespace, name)
+        return read_document(record.value, 0)
+
+    async def _bound_to(self, spec: Document, asked: Asked) -> Bound | None:
+        """The object that the token shall hang on.
+
+        Only who may read it is told whether it exists; and a pod's token is its own account's.
+        """
         wanted = look.mapping(spec, "boundObjectRef")
         if not wanted:
             return None
@@ -156,10 +172,29 @@ class Reviews:
         kind = self._kinds.by_kind("", look.text(wanted, "kind"))
         if kind is None or kind.plural not in {"pods", "secrets", "nodes"}:
             raise BadRequest("spec.boundObjectRef: a token is bound to a Pod, Secret or Node")
-        bound = await self._bound(kind, namespace, name)
+        within = asked.target.namespace if kind.namespaced else ""
+        about = Attributes("get", "", "v1", kind.plural, "", within, name)
+        require(self._authorizer, asked.user, about)
+        found = await self._object(kind, within, name)
+        bound = _reference(kind, found)
         if uid and uid != bound.uid:
             raise BadRequest(f"spec.boundObjectRef: {kind.plural} {name!r} has another uid")
+        if kind.plural == "pods" and _account(found) != asked.target.name:
+            raise BadRequest(
+                f'cannot bind token for serviceaccount "{asked.target.name}" to pod running with '
+                "different serviceaccount name."
+            )
         return bound
+
+
+def _reference(kind: Kind, document: Document) -> Bound:
+    meta = look.mapping(document, "metadata")
+    uid, name = look.text(meta, "uid"), look.text(meta, "name")
+    return Bound(kind.plural, look.text(meta, "namespace"), name, uid)
+
+
+def _account(pod: Document) -> str:
+    return look.text(pod, "spec.serviceAccountName") or "default"
 
 
 async def _read(asked: Asked, kind: Kind) -> tuple[Document, tuple[str, ...]]:
@@ -204,22 +239,3 @@ def _local(spec: Document, asked: Asked) -> None:
     if namespace != asked.target.namespace:
         cause = Cause("spec.resourceAttributes.namespace", "must match metadata.namespace")
         raise Invalid("", about=subject(asked.kind), causes=[cause])
-
-
-def _rules(user: User) -> Document:
-    """What the user may, as `kubectl auth can-i --list` shows it."""
-    rules: Document = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
-    if MASTERS in user.groups:
-        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-        rules["resourceRules"].append(everything)
-        rules["nonResourceRules"].append({"verbs": ["*"], "nonResourceURLs": ["*"]})
-    elif AUTHENTICATED in user.groups:
-        group = "authorization.k8s.io"
-        reviews = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]
-        rules["resourceRules"].append(
-            {"verbs": ["create"], "apiGroups": [group], "resources": reviews}
-        )
-        known = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi",
-                 "/openapi/*", "/readyz", "/version"]  # fmt: skip
-        rules["nonResourceRules"].append({"verbs": ["get"], "nonResourceURLs": known})
-    return rules

@@ -317,3 +317,16 @@ def _term(text: str, kind: Kind) -> Term:
         raise BadRequest(f"field label not supported: {field[:120]}")
     value = _ESCAPE.sub(r"\1", found["value"])
     return Term(field, tuple(path.split(".")), value, found["op"] != "!=")
+
+
+def selected_name(text: str) -> str:
+    """The one name that a fieldSelector leaves, or "": for who asks before the kind is known.
+
+    Whatever else it says, nothing of another name is selected by it; and a text that nobody can
+    read selects nothing.
+    """
+    for part in _TERM.findall(text[:MAX_SELECTOR]):
+        found = _SPLIT.fullmatch(part)
+        if found and found["field"].strip() == "metadata.name" and found["op"] != "!=":
+            return _ESCAPE.sub(r"\1", found["value"])
+    return ""

@@ -21,13 +21,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from isthmus.aio import Clock, SystemClock
 from isthmus.ca import Authority, Keyring, make
 from isthmus.model.registry import BUILT_IN, Registry
+from isthmus.serve.kube.accounts import AccountTokens
 from isthmus.serve.kube.api import Dispatcher, Verdict
-from isthmus.serve.kube.auth import AccountTokens, Authorizer, MastersOnly
+from isthmus.serve.kube.auth import Authorizer
+from isthmus.serve.kube.escalation import NoEscalation
 from isthmus.serve.kube.limits import DEFAULT_LIMITS, Limits
 from isthmus.serve.kube.server import KubeApi
 from isthmus.store.memory import Memory
 from isthmus.store.objects import Admission, Objects
 from tests.support.log import ListLog
+from tests.support.rights import authorizer as rights_of
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 JSON = {"Content-Type": "application/json"}
@@ -190,13 +193,15 @@ async def serving(
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         served = Served(stack, clock or SystemClock(), folder)
-        objects = Objects(served.store, clock=served.clock, random=Random(7), admissions=admissions)
+        rights = authorizer or rights_of()
+        gates = (*admissions, NoEscalation(rights, served.store))
+        objects = Objects(served.store, clock=served.clock, random=Random(7), admissions=gates)
         dispatcher = Dispatcher(
             store=served.store,
             objects=objects,
             kinds=kinds,
             clock=served.clock,
-            authorizer=authorizer or MastersOnly(),
+            authorizer=rights,
             tokens=AccountTokens(served.keyring, served.store, kinds, served.clock),
             issuer=served.keyring,
             limits=limits,

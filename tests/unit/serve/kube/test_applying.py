@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from isthmus.serve.kube.auth import Attributes, Decision, User
 from isthmus.store.objects import Proposed, Verdict
+from tests.support.rights import allow, authorizer, binding, role, user
 from tests.unit.serve.kube.serving import Client, Reply, serving
 
 CM = "/api/v1/namespaces/a/configmaps"
@@ -369,11 +369,13 @@ async def test_a_scale_is_applied_too() -> None:
 
 
 async def test_creation_asks_for_the_right_to_create() -> None:
-    class MayOnlyPatch:
-        def decide(self, user: User, asked: Attributes) -> Decision:
-            return Decision(asked.verb != "create" or user.name == "maker")
-
-    async with serving(authorizer=MayOnlyPatch()) as served:
+    rights = authorizer(
+        role("patch", allow("patch", "configmaps")),
+        role("make", allow("create", "configmaps")),
+        binding("patch", "ClusterRole/patch", user("patcher"), user("maker")),
+        binding("make", "ClusterRole/make", user("maker")),
+    )
+    async with serving(authorizer=rights) as served:
         patcher = await served.client("patcher")
         refused = await apply(patcher, f"{CM}/x", config_map(a="1"))
         assert (refused.code, refused.json["reason"]) == (403, "Forbidden")

@@ -17,9 +17,10 @@ from isthmus.model.kind import Kind
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.kube.answer import Answer, Stream, Write
 from isthmus.serve.kube.api import Call, Dispatcher, Verdict
-from isthmus.serve.kube.auth import MastersOnly, NoTokens
+from isthmus.serve.kube.auth import NoTokens
 from isthmus.store.memory import Memory
 from isthmus.store.objects import Objects
+from tests.support.rights import authorizer
 
 ROOT = {"subject": ((("organizationName", "system:masters"),), (("commonName", "root"),))}
 
@@ -93,7 +94,7 @@ async def answered(call: Call) -> None:
     store, clock = Memory(), ManualClock()
     objects = Objects(store, clock=clock, random=Random(1))
     dispatcher = Dispatcher(
-        store=store, objects=objects, kinds=BUILT_IN, clock=clock, authorizer=MastersOnly(),
+        store=store, objects=objects, kinds=BUILT_IN, clock=clock, authorizer=authorizer(),
         tokens=NoTokens(), issuer=KEYRING,
     )  # fmt: skip
     pod = {"metadata": {"name": "x", "namespace": "a"}, "data": {"k": "v"}}

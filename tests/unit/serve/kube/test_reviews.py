@@ -83,7 +83,9 @@ async def test_what_may_i() -> None:
         assert all_of_it.json["status"]["resourceRules"][0]["verbs"] == ["*"]
         little = await ask(await served.client("bob"), path, namespace="a")
         rules = little.json["status"]["resourceRules"]
-        assert [rule["verbs"] for rule in rules] == [["create"]]
+        assert [rule["verbs"] for rule in rules] == [["create"], ["create"]]
+        urls = little.json["status"]["nonResourceRules"]
+        assert "/api/*" in urls[0]["nonResourceURLs"]
 
 
 async def test_questions_are_posted_only() -> None:
@@ -135,7 +137,7 @@ async def test_a_token_bound_to_a_pod_dies_with_it() -> None:
     pods = "/api/v1/namespaces/a/pods"
     async with serving() as served:
         await served.admin.post(SA, {"metadata": {"name": "bot"}})
-        spec = {"containers": [{"name": "c", "image": "i"}]}
+        spec = {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "bot"}
         pod = await served.admin.post(pods, {"metadata": {"name": "p"}, "spec": spec})
         assert pod.code == 201, pod.raw
         bound = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
