@@ -61,8 +61,13 @@ def _collect(db: View, key: CensusKey, row: Facts) -> Plan:
 def _state(db: View, key: CensusKey, uid: str) -> str:
     """`solid`: keeps its dependents; `gone`; `waiting`: will go once its dependents are gone."""
     for found in BY_UID.get(db, uid):
+        if found.cluster != key.cluster:
+            continue
+        if not key.namespace and found.namespace:
+            # Nothing says in which namespace to look once it is gone: never collected for it.
+            return "solid"
         # An owner is in the dependent's namespace or in none; elsewhere it does not count.
-        if found.cluster != key.cluster or found.namespace not in ("", key.namespace):
+        if found.namespace not in ("", key.namespace):
             continue
         owner = CENSUS.get(db, found)
         if owner is None:
@@ -92,13 +97,39 @@ def _set_free(db: View, key: CensusKey, row: Facts) -> Plan:
 
 
 def _empty(db: View, key: CensusKey, row: Facts) -> Plan:
-    """Foreground: wait for the dependents that block; they collect themselves meanwhile."""
-    for dependent in BY_OWNER.get(db, row.metadata.uid):
-        found = CENSUS.get(db, dependent)
-        owners = found.metadata.owner_references if found is not None else ()
-        if any(owner.uid == row.metadata.uid and owner.block_owner_deletion for owner in owners):
-            return ()
+    """Foreground: wait for the dependents that block; they collect themselves meanwhile.
+
+    Owners in a ring would wait for each other: who is owner and dependent at once does not block.
+    """
+    blocking = [found for found in BY_OWNER.get(db, row.metadata.uid) if _blocks(db, found, row)]
+    if blocking and not all(_uid(db, found) in _owners(db, row) for found in blocking):
+        return ()
     return _release(key, row, FOREGROUND)
+
+
+def _blocks(db: View, key: CensusKey, owner: Facts) -> bool:
+    found = CENSUS.get(db, key)
+    references = found.metadata.owner_references if found is not None else ()
+    return any(each.uid == owner.metadata.uid and each.block_owner_deletion for each in references)
+
+
+def _uid(db: View, key: CensusKey) -> str:
+    found = CENSUS.get(db, key)
+    return found.metadata.uid if found is not None else ""
+
+
+def _owners(db: View, row: Facts) -> set[str]:
+    """The uids of all that own an object, of those that own them, and so on."""
+    seen: set[str] = set()
+    waiting = [row]
+    while waiting:
+        for reference in waiting.pop().metadata.owner_references:
+            if reference.uid in seen:
+                continue
+            seen.add(reference.uid)
+            rows = (CENSUS.get(db, each) for each in BY_UID.get(db, reference.uid))
+            waiting += [found for found in rows if found is not None]
+    return seen
 
 
 def _release(key: CensusKey, row: Facts, finalizer: str) -> Plan:

@@ -29,19 +29,26 @@ def merged(document: Document, patch: Mapping[str, JSON], now: str) -> Document:
     for name, value in patch.items():
         if name.startswith(REMOVE):
             listed = name.removeprefix(REMOVE)
-            result[listed] = [item for item in result.get(listed) or [] if item not in value]
+            _put(result, listed, [item for item in result.get(listed) or [] if item not in value])
         elif value is None:
             result.pop(name, None)
         elif name == "conditions" and isinstance(value, list):
             result[name] = _conditions(result.get(name) or [], value, now)
         elif name == "ownerReferences" and isinstance(value, list):
-            result[name] = _owners(result.get(name) or [], value)
+            _put(result, name, _owners(result.get(name) or [], value))
         elif isinstance(value, dict):
             inner = result.get(name)
             result[name] = merged(inner if isinstance(inner, dict) else {}, value, now)
         else:
             result[name] = value
     return result
+
+
+def _put(document: Document, name: str, items: list[JSON]) -> None:
+    """A list of metadata, which Kubernetes leaves out when it is empty."""
+    document.pop(name, None)
+    if items:
+        document[name] = items
 
 
 def _conditions(present: Sequence[Document], wanted: Sequence[Document], now: str) -> list[JSON]:

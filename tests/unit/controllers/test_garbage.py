@@ -85,3 +85,54 @@ async def test_in_the_foreground_the_owner_waits_for_those_that_block(
     await cluster.update("configmaps", "dependent", {"metadata": {"finalizers": None}})
     await cluster.settle()
     assert await left(cluster) == []
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+async def test_owners_in_a_ring_do_not_wait_for_each_other(cluster: Cluster, length: int) -> None:
+    ring = [await cluster.create(config(f"c{number}")) for number in range(length)]
+    for number, each in enumerate(ring):
+        owners = [reference(ring[number - 1])]
+        name = each["metadata"]["name"]
+        await cluster.update("configmaps", name, {"metadata": {"ownerReferences": owners}})
+    await cluster.settle()
+    assert len(await left(cluster)) == length
+    await cluster.delete("configmaps", "c0", propagation="Foreground")
+    await cluster.settle()
+    assert await left(cluster) == []
+
+
+async def test_a_ring_still_waits_for_what_hangs_on_it(cluster: Cluster) -> None:
+    one, two = await cluster.create(config("one")), await cluster.create(config("two"))
+    for name, owner in (("one", two), ("two", one)):
+        owners = {"metadata": {"ownerReferences": [reference(owner)]}}
+        await cluster.update("configmaps", name, owners)
+    hanging = config("hanging", one)
+    hanging["metadata"]["finalizers"] = ["example.org/wait"]
+    await cluster.create(hanging)
+    await cluster.delete("configmaps", "one", propagation="Foreground")
+    await cluster.settle()
+    assert "one" in await left(cluster)
+    await cluster.update("configmaps", "hanging", {"metadata": {"finalizers": None}})
+    await cluster.settle()
+    assert await left(cluster) == []
+
+
+async def test_what_is_in_no_namespace_is_not_collected_for_an_owner_in_one(
+    cluster: Cluster,
+) -> None:
+    owner = await cluster.create(config("owner"))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    node["metadata"] = {"name": "n", "ownerReferences": [reference(owner)]}
+    await cluster.create(node)
+    await cluster.settle()
+    assert await cluster.names("nodes", "") == ["n"]
+
+
+async def test_a_delete_that_says_nothing_keeps_what_was_said(cluster: Cluster) -> None:
+    owner = config("owner")
+    owner["metadata"]["finalizers"] = ["orphan"]
+    made = await cluster.create(owner)
+    await cluster.create(config("dependent", made))
+    await cluster.delete("configmaps", "owner", propagation="")
+    await cluster.settle()
+    assert await left(cluster) == ["dependent"]

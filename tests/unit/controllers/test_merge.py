@@ -19,7 +19,8 @@ OLD = "2025-01-01T00:00:00Z"
         ({"a": "text"}, {"a": {"x": 1}}, {"a": {"x": 1}}),
         ({}, {"a": None}, {}),
         ({"f": ["x", "y"]}, {f"{REMOVE}f": ["x"]}, {"f": ["y"]}),
-        ({}, {f"{REMOVE}f": ["x"]}, {"f": []}),
+        ({}, {f"{REMOVE}f": ["x"]}, {}),
+        ({"f": ["x"]}, {f"{REMOVE}f": ["x"]}, {}),
     ],
 )
 def test_fields_merge(document: Document, patch: Document, result: Document) -> None:

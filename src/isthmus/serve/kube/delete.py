@@ -66,7 +66,7 @@ class Deleter:
             namespace,
             name,
             preconditions=options.preconditions,
-            propagation=options.propagation or "Background",
+            propagation=options.propagation or "",
             grace_seconds=options.grace_seconds,
             dry_run=options.dry_run,
         )
