@@ -23,6 +23,7 @@ from isthmus.model.metacheck import metadata_faults
 from isthmus.model.walk import (
     MAX_FAULTS,
     defaults,
+    drop_nulls,
     normalise,
     prune,
     rule_faults,
@@ -32,6 +33,9 @@ from isthmus.model.walk import (
 
 MAX_WARNINGS = 32
 """Warning headers of one answer."""
+
+_HEAD = ("metadata", "apiVersion", "kind")
+"""Where types must be right before anybody else looks."""
 
 
 class Prepared(NamedTuple):
@@ -49,12 +53,18 @@ def prepare(kind: Kind, version: Version, document: Document, *, fill: bool = Tr
     Whether unknown fields are an error is the caller's business (fieldValidation).
     """
     wrong = type_faults(version.schema, document)
+    if kind.definition and version.name == kind.stored:
+        # The kind's check tells those of the rest, together with every other fault.
+        wrong = [cause for cause in wrong if cause.path.startswith(_HEAD)]
     if wrong:
         raise _wrong_types(kind, document, wrong)
     unknown = tuple(unknown_fields(version.schema, document))
     if unknown:
         prune(version.schema, document)
-    normalise(version.schema, document)
+    if kind.definition:
+        drop_nulls(version.schema, document)
+    else:
+        normalise(version.schema, document)
     if kind.custom and fill:
         defaults(version.schema, document)
     for default in kind.default if fill else ():
@@ -91,7 +101,7 @@ def faults(kind: Kind, document: Document, old: Document | None = None) -> list[
     """
     found = metadata_faults(document, kind, old)
     schemas = (version.schema for version in kind.versions if version.name == kind.stored)
-    for schema in schemas if kind.custom else ():
+    for schema in schemas if kind.custom and not kind.definition else ():
         found += rule_faults(schema, document)
     for check in kind.check:
         found += islice(check(document, old), MAX_FAULTS)

@@ -108,6 +108,12 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     persisted: bool = True
     generation: bool = True
     custom: bool = True
+    definition: str = ""
+    """The uid of the CustomResourceDefinition that the kind was made from; "" for built-in kinds.
+    Types and rules of its schema are the business of `check` then, and objects are fitted to their
+    version's schema whenever they are read."""
+    cleanup: str = ""
+    """A finalizer that a delete adds, because a controller has work to do before the object goes."""
     field_selectors: Mapping[str, str] = {}
     """Field selector name -> dotted path, beyond metadata.name and metadata.namespace."""
     verbs: tuple[str, ...] = (

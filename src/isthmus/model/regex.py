@@ -5,7 +5,8 @@ RE2 matches in linear time whatever the expression, so a stranger's text costs w
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import re2
 
@@ -37,6 +38,15 @@ def regex_problems(pattern: str) -> Problems:
     except (re2.error, UnicodeEncodeError) as fault:
         return (f"must be a regular expression of RE2: {_said(fault)}",)
     return ()
+
+
+@lru_cache(maxsize=128)
+def compiled(pattern: str) -> Any:  # noqa: ANN401 - re2 has no types
+    """The expression, ready to search with; ValueError says why it is none. The newest are kept."""
+    problems = regex_problems(pattern)
+    if problems:
+        raise ValueError(problems[0])
+    return re2.compile(pattern, _OPTIONS)
 
 
 def _said(fault: Exception) -> str:

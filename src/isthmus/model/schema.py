@@ -84,6 +84,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     list_keys: tuple[str, ...] = ()
     atomic: bool = False
     """x-kubernetes-map-type: atomic: server-side apply takes an OBJECT or MAP as one value."""
+    preserve: bool = False
+    """x-kubernetes-preserve-unknown-fields: fields that an OBJECT does not name stay."""
+    keywords: Mapping[str, Any] = {}
+    """What OpenAPI says besides, as it was written. Only definitions of custom resources have any;
+    their rules are checked by `model.crd`, not by walks of this schema."""
 
     @property
     def fields(self) -> Mapping[str, Schema]:

@@ -79,7 +79,7 @@ def _children(schema: Schema, value: Any, path: str) -> Iterator[tuple[Schema, A
 
 
 def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - JSON
-    if schema.type is Type.OBJECT and isinstance(value, dict):
+    if schema.type is Type.OBJECT and isinstance(value, dict) and not schema.preserve:
         fields = schema.fields
         yield from (join(path, name) for name in value if name not in fields)
     for below, inner, where in _children(schema, value, path):
@@ -273,7 +273,9 @@ def defaults(schema: Schema, document: Document) -> None:
 def _defaults(schema: Schema, value: Any) -> None:  # noqa: ANN401 - JSON
     if schema.type is Type.OBJECT and isinstance(value, dict):
         for name, field in schema.fields.items():
-            if field.default is not None and value.get(name) is None:
+            if field.default is None or value.get(name) is not None:
+                continue
+            if name not in value or not field.nullable:
                 value[name] = deepcopy(field.default)
     for below, inner, _ in _children(schema, value, ""):
         if isinstance(inner, dict | list):
@@ -286,13 +288,33 @@ def prune(schema: Schema, document: Document) -> None:
 
 
 def _prune(schema: Schema, value: Any) -> None:  # noqa: ANN401 - JSON
-    if schema.type is Type.OBJECT and isinstance(value, dict):
+    if schema.type is Type.OBJECT and isinstance(value, dict) and not schema.preserve:
         fields = schema.fields
         for name in [name for name in value if name not in fields]:
             del value[name]
     for below, inner, _ in _children(schema, value, ""):
         if isinstance(inner, dict | list):
             _prune(below, inner)
+
+
+def drop_nulls(schema: Schema, document: Document) -> None:
+    """Drop nulls from fields and maps where null may not stand; in place.
+
+    What Kubernetes does to custom resources before it fills in defaults. Items of lists stay.
+    """
+    _drop_nulls(schema, document)
+
+
+def _drop_nulls(schema: Schema, value: Any) -> None:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        fields = schema.fields if schema.type is Type.OBJECT else {}
+        for name in [name for name, inner in value.items() if inner is None]:
+            field = fields.get(name, schema.values)
+            if field is not None and not field.nullable and field.type is not Type.ANY:
+                del value[name]
+    for below, inner, _ in _children(schema, value, ""):
+        if isinstance(inner, dict | list):
+            _drop_nulls(below, inner)
 
 
 def normalise(schema: Schema, document: Document) -> None:

@@ -77,7 +77,7 @@ class Components:
         node: Node = {"allOf": [self.reference(name)]} if name else self._inside(schema)
         if schema.description:
             node["description"] = schema.description
-        return node | dict(_place(schema))
+        return node | (dict(schema.keywords) if name else {}) | dict(_place(schema))
 
     def _inside(self, schema: Schema) -> Node:
         """What a schema says of its value, wherever it stands."""
@@ -97,7 +97,7 @@ class Components:
                 node["items"] = self.field(schema.items) if schema.items else {}
             case other:
                 node.update(_PLAIN[other])
-        return node | dict(_limits(schema))
+        return node | dict(_limits(schema)) | dict(schema.keywords)
 
 
 def _limits(schema: Schema) -> Iterator[tuple[str, Any]]:
