@@ -34,8 +34,8 @@ class Cause(NamedTuple):
     """One fault inside one object.
 
     `path` is written as Kubernetes writes it (`spec.ports[0].port`), empty for the object itself.
-    `reason` is a Kubernetes cause type: FieldValueInvalid, FieldValueRequired, FieldValueNotSupported,
-    FieldValueDuplicate, FieldValueForbidden, FieldValueTypeInvalid, FieldManagerConflict, ...
+    `reason` is a Kubernetes cause type: FieldValueInvalid, FieldValueRequired,
+    FieldValueNotSupported, FieldValueDuplicate, FieldValueForbidden, FieldValueTypeInvalid, FieldManagerConflict, ...
     """
 
     path: str

@@ -113,7 +113,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     Types and rules of its schema are the business of `check` then, and objects are fitted to their
     version's schema whenever they are read."""
     cleanup: str = ""
-    """A finalizer that a delete adds, because a controller has work to do before the object goes."""
+    """A finalizer that a delete adds: a controller has work to do before the object goes."""
     field_selectors: Mapping[str, str] = {}
     """Field selector name -> dotted path, beyond metadata.name and metadata.namespace."""
     verbs: tuple[str, ...] = (
