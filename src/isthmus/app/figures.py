@@ -61,6 +61,19 @@ def of_watches(api: KubeApi) -> Reading:
     return Reading("isthmus_api_watches", "Open watches.", "gauge", lambda: api.watches)
 
 
+def of_connections(api: KubeApi) -> list[Reading]:
+    """The API's connections, and those that found no room."""
+    return [
+        Reading("isthmus_api_connections", "Open connections.", "gauge", lambda: api.connections),
+        Reading(
+            "isthmus_api_connections_refused_total",
+            "Connections that were closed unread: too many, or too many from one address.",
+            "counter",
+            lambda: api.turned_away,
+        ),
+    ]
+
+
 def of_streams(streams: Streams) -> list[Reading]:
     """What clients of the gRPC services are told, by method."""
     return [

@@ -14,7 +14,7 @@ from isthmus import controllers
 from isthmus.app import announce, certificates, destination, figures, listeners, stores
 from isthmus.app.means import Means, Run
 from isthmus.app.readiness import Readiness
-from isthmus.board import Board, Intake, Intakes
+from isthmus.board import Board, Intake, Intakes, LiveKinds
 from isthmus.config import ServerConfig
 from isthmus.config.settings import LISTENERS
 from isthmus.config.values import HostPort
@@ -117,6 +117,8 @@ class Parts:
         self._board = Board(
             database, self._config.cluster, store, intakes(), clock=clock, random=random, log=log
         )
+        self._kinds = LiveKinds(self._board, self._config.cluster)
+        self.runs.append(("kinds", partial(self._means.keep, "kinds", self._kinds.run)))
         self._board.commit([destination.mesh_settings(self._config)])
         self.runs.append(("board", self._board.run))
         self._readings = figures.of_state(database, self._board, store)
@@ -128,7 +130,7 @@ class Parts:
             board=self._board,
             commit=self._board.commit,
             objects=self._objects,
-            kinds=BUILT_IN.by_key_resource,
+            kinds=self._kinds.by_key_resource,
             sign=self._keyring.sign_kept,
             clock=clock,
             random=random,
@@ -153,7 +155,7 @@ class Parts:
         dispatcher = Dispatcher(
             store=self._store,
             objects=Objects(self._store, clock=clock, random=random, admissions=gates),
-            kinds=BUILT_IN,
+            kinds=self._kinds,
             clock=clock,
             authorizer=rights,
             tokens=AccountTokens(keyring, self._store, BUILT_IN, clock),
@@ -163,11 +165,16 @@ class Parts:
             ready=lambda: not self.readiness.reasons(),
             observe=requests.observe,
         )
+        self._kinds.on_retire(dispatcher.retire)
         api = KubeApi(dispatcher, clock=clock, log=self._means.log)
         self._open.push_async_callback(api.stop)
         await api.start(self._sockets["kube"], self._certificates.context)
         self.runs.append(("kube", api.run))
-        self._readings += [*figures.of_requests(requests), figures.of_watches(api)]
+        self._readings += [
+            *figures.of_requests(requests),
+            figures.of_watches(api),
+            *figures.of_connections(api),
+        ]
 
     async def _in_force(self, revision: int) -> None:
         """The tables, and so the authorizer, know the revision."""

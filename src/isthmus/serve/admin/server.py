@@ -16,6 +16,10 @@ LARGEST: Final = 16 * 1024
 """Bytes of a request's body: none of ours has one."""
 GOODBYE: Final = 0.5
 """Seconds that open requests get when the server stops."""
+PATIENCE: Final = 20.0
+"""Seconds within which a connection must send a whole request; and in which it may stay idle."""
+MOST: Final = 256
+"""Open connections. Whoever collects figures and probes health needs a handful."""
 
 Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -34,11 +38,15 @@ class Admin:
         metrics: CollectorRegistry,
         *,
         names: Collection[str] = (),
+        patience: float = PATIENCE,
+        most: int = MOST,
     ) -> None:
         self._names = frozenset(name.lower() for name in names)
         self._listening = listening
         self._reasons = reasons
         self._metrics = metrics
+        self._patience = patience
+        self._most = most
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -47,13 +55,25 @@ class Admin:
             access_log=None,
             handler_cancellation=True,
             shutdown_timeout=GOODBYE,
+            keepalive_timeout=self._patience,
         )
         await runner.setup()
         try:
-            await web.SockSite(runner, self._listening).start()
-            await asyncio.Event().wait()
+            async with await self._listen(runner):
+                await asyncio.Event().wait()
         finally:
             await runner.cleanup()
+
+    async def _listen(self, runner: web.AppRunner) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+
+        def accept() -> asyncio.Protocol:
+            made = runner.server
+            if made is None or len(made.connections) >= self._most:
+                return _Full()
+            return made()
+
+        return await loop.create_server(accept, sock=self._listening)
 
     def application(self) -> web.Application:
         """The routes, behind the guard."""
@@ -99,6 +119,13 @@ class Admin:
     def _serves(self, host: str) -> bool:
         name = host_name(host)
         return name in self._names or is_here(name)
+
+
+class _Full(asyncio.Protocol):
+    """A connection for which there is no room: closed unread."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        transport.abort()
 
 
 def host_name(host: str) -> str:

@@ -6,7 +6,7 @@ Every request passes through `authenticate` and `respond` once, and what came of
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from isthmus.ca.tokens import Keyring
 from isthmus.errors import MethodNotAllowed, NotFound
 from isthmus.model.kind import Kind, Version
 from isthmus.model.rbac import GROUP as RBAC
-from isthmus.model.registry import Registry
+from isthmus.model.registry import Kinds
 from isthmus.serve.kube import auth
 from isthmus.serve.kube.answer import Asked, Response
 from isthmus.serve.kube.auth import ANONYMOUS, Attributes, Authorizer, TokenVerifier, User
@@ -52,7 +52,9 @@ class Call:
         certificate: Mapping[str, Any] | None = None,
         address: str = "",
         body: Callable[[], Awaitable[bytes]],
+        greet: Callable[[], None] = lambda: None,
     ) -> None:
+        """`greet` is called as soon as the sender is known to be somebody."""
         self.id = id
         self.method = method
         self.path = path
@@ -61,6 +63,7 @@ class Call:
         self.certificate = certificate
         self.address = address
         self.body = body
+        self.greet = greet
 
     @cached_property
     def query(self) -> Query:
@@ -134,7 +137,7 @@ class Dispatcher:
         *,
         store: Store,
         objects: Writer,
-        kinds: Registry,
+        kinds: Kinds,
         clock: Clock,
         authorizer: Authorizer,
         tokens: TokenVerifier,
@@ -160,12 +163,16 @@ class Dispatcher:
         self._watching = Watching(store, self._hub, self._reader, showings, clock, limits)
         self._editor = Editor(objects, self._reader, showings, clock, authorizer)
         self._deleter = Deleter(objects, self._reader, showings, clock)
-        self._reviews = Reviews(kinds, authorizer, tokens, issuer, self._reader, clock)
+        self._reviews = Reviews(kinds.now, authorizer, tokens, issuer, self._reader, clock)
         self._documents = Documents(kinds, ready)
 
     async def run(self) -> None:
         """Feed the watches until cancelled."""
         await self._hub.run()
+
+    def retire(self, resources: Collection[str]) -> None:
+        """End the watches of resources that are served no more, or are others now."""
+        self._hub.retire(resources)
 
     def stop(self) -> None:
         """End all watches in good order; their clients go on elsewhere from where they are."""
@@ -177,6 +184,8 @@ class Dispatcher:
         now = self._clock.time()
         user = await auth.authenticate(call.certificate, authorization, self._tokens, now)
         verdict.by = verdict.user = user
+        if user is not ANONYMOUS:
+            call.greet()
         verdict.user = impersonate(call.impersonation, user, self._authorizer)
         verdict.asked = auth.attributes(call.method, call.verb, call.route, call.query)
         verdict.reason = auth.require(self._authorizer, verdict.user, verdict.asked).reason
@@ -214,7 +223,7 @@ class Dispatcher:
         )
 
     def _kind(self, target: Target) -> tuple[Kind, Version]:
-        kind = self._kinds.by_resource(target.group, target.resource)
+        kind = self._kinds.now.by_resource(target.group, target.resource)
         version = kind.version(target.version) if kind is not None else None
         if kind is None or version is None or (target.namespace and not kind.namespaced):
             raise NotFound("the server could not find the requested resource")

@@ -26,6 +26,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Watches of one client at a time."""
     connections: int = 8192
     """Open connections of all clients together."""
+    connections_each: int = 4096
+    """Open connections from one address (or IPv6 /64)."""
+    strangers: int = 1024
+    """Of these, how many on which nobody has yet proved who they are; TLS handshakes count."""
     request_time: float = 60.0
     """A request that is no watch must be answered, to the last byte, within this."""
     header_time: float = 60.0

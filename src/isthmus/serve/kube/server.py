@@ -21,13 +21,13 @@ from weakref import WeakKeyDictionary
 from aiohttp import ClientPayloadError, HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from isthmus.aio import Clock, Log, deadline
+from isthmus.aio import Clock, Gate, Log, deadline
 from isthmus.aio.supervise import describe
 from isthmus.errors import BadRequest, IsthmusError, TooLarge
 from isthmus.serve.kube.answer import Response, of_document
 from isthmus.serve.kube.api import Call, Dispatcher, Verdict
 from isthmus.serve.kube.limits import DEFAULT_LIMITS, Limits, Shares
-from isthmus.serve.kube.listener import Connections, thin_tls
+from isthmus.serve.kube.listener import Connections, Door, greet, thin_tls
 from isthmus.serve.kube.sending import Sending
 from isthmus.serve.kube.status import refusal
 
@@ -57,6 +57,7 @@ class KubeApi:
         self._log = log
         self._limits = limits
         self._shares = Shares(limits)
+        self._gate = Gate(limits.connections, limits.connections_each, limits.strangers)
         self._certificates: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
         self._runner: web.ServerRunner | None = None
         self._server: asyncio.Server | None = None
@@ -66,7 +67,6 @@ class KubeApi:
         limits = self._limits
         handlers = Connections(
             self._handle,
-            limits.connections,
             keepalive_timeout=limits.header_time,
             lingering_time=1.0,
             access_log=None,
@@ -79,12 +79,7 @@ class KubeApi:
         if tls is not None:
             thin_tls()
         self._server = await asyncio.get_running_loop().create_server(
-            handlers,
-            sock=listening,
-            ssl=tls,
-            ssl_handshake_timeout=limits.handshake_time if tls is not None else None,
-            ssl_shutdown_timeout=SHUTDOWN if tls is not None else None,
-            backlog=1024,
+            lambda: Door(self._gate, handlers, tls, limits), sock=listening, backlog=1024
         )
 
     async def run(self) -> None:
@@ -106,6 +101,16 @@ class KubeApi:
     def watches(self) -> int:
         """How many watches are open."""
         return self._shares.watches
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return self._gate.inside
+
+    @property
+    def turned_away(self) -> int:
+        """How many connections were closed unread, for want of room."""
+        return self._gate.refused
 
     async def stop(self) -> None:
         """Close the listener and every connection; requests in flight get a second."""
@@ -130,6 +135,7 @@ class KubeApi:
             certificate=self._certificate(request),
             address=request.remote or "",
             body=lambda: self._body(request),
+            greet=lambda: greet(request),
         )
         verdict = Verdict(call)
         sending = Sending(request, call, verdict, self._clock, self._limits)

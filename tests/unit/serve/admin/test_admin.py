@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import ClientSession
@@ -16,11 +18,12 @@ pytestmark = pytest.mark.anyio
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, **limits: Any) -> None:  # noqa: ANN401  # as Admin takes them
         self.reasons: dict[str, str] = {}
         self.count = 7
         self.socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.at = self.socket.getsockname()
+        self.url = f"http://127.0.0.1:{self.at[1]}"
         readings = [
             Reading("isthmus_things", "Things.", "gauge", lambda: self.count),
             Reading("isthmus_done_total", "Deeds.", "counter", lambda: self.count),
@@ -33,17 +36,23 @@ class World:
             ),
         ]
         self.admin = Admin(
-            self.socket, lambda: self.reasons, registry(readings), names=["Admin.Example"]
+            self.socket, lambda: self.reasons, registry(readings), names=["Admin.Example"], **limits
         )
+
+
+@asynccontextmanager
+async def running(admin: Admin) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(admin.run())
+        yield
+        task.cancel()
 
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     world = World()
-    task = asyncio.get_running_loop().create_task(world.admin.run())
-    yield world
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with running(world.admin):
+        yield world
 
 
 @pytest.fixture
@@ -139,3 +148,34 @@ async def test_nothing_else_is_here(
 def test_names(host: str, name: str, here: bool) -> None:
     assert host_name(host) == name
     assert is_here(name) is here
+
+
+async def test_a_client_that_says_nothing_or_half_a_request_is_closed() -> None:
+    world = World(patience=0.2)
+    async with running(world.admin):
+        for said in (b"", b"GET /live HTTP/1.1\r\nHo"):
+            reader, writer = await asyncio.open_connection(*world.at)
+            writer.write(said)
+            assert await reader.read() == b""
+            writer.close()
+
+
+async def test_connections_are_limited(client: ClientSession) -> None:
+    world = World(most=2)
+    async with running(world.admin):
+        async with client.get(f"{world.url}/live") as answer:
+            assert answer.status == 200
+        _, second = await asyncio.open_connection(*world.at)
+        async with client.get(f"{world.url}/live") as answer:
+            assert answer.status == 200  # on the connection that is there
+        reader, third = await asyncio.open_connection(*world.at)
+        assert await closed(reader)
+        third.close()
+        second.close()
+
+
+async def closed(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await reader.read() == b""
+    except ConnectionError:
+        return True

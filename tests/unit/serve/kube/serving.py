@@ -133,6 +133,7 @@ class Served:
         self.verdicts: list[Verdict] = []
         self.port = 0
         self.admin: Client
+        self.api: KubeApi
         self.running: asyncio.Task[None]
 
     @property
@@ -169,6 +170,10 @@ class Served:
             context.load_cert_chain(self.file(f"{user}.pem", leaf.certificate + leaf.key))
         return context
 
+    def keep(self, writer: asyncio.StreamWriter) -> None:
+        """Close the connection when the server has ended."""
+        self._stack.callback(writer.close)
+
     async def client(
         self, user: str = "", *groups: str, tls: ssl.SSLContext | None = None, token: str = ""
     ) -> Client:
@@ -188,6 +193,7 @@ async def serving(
     kinds: Registry = BUILT_IN,
     authorizer: Authorizer | None = None,
     admissions: tuple[Admission, ...] = (),
+    tls: bool = True,
 ) -> AsyncIterator[Served]:
     """A server that runs while the block does; `admin` may everything."""
     async with AsyncExitStack() as stack:
@@ -208,10 +214,10 @@ async def serving(
             secret=b"test",
             observe=served.verdicts.append,
         )
-        api = KubeApi(dispatcher, clock=served.clock, log=served.log, limits=limits)
+        api = served.api = KubeApi(dispatcher, clock=served.clock, log=served.log, limits=limits)
         listening = socket.create_server(("127.0.0.1", 0))
         served.port = listening.getsockname()[1]
-        await api.start(listening, served.server_tls())
+        await api.start(listening, served.server_tls() if tls else None)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         served.running = tasks.create_task(api.run())
         stack.callback(served.running.cancel)

@@ -318,19 +318,6 @@ async def test_a_client_over_its_share_is_told_to_come_back() -> None:
                 assert lines.answer.status == 200
 
 
-async def test_connections_are_limited() -> None:
-    async with serving(limits=Limits(connections=2)) as served:
-        assert (await served.admin.get("/readyz")).code == 200
-        tls = served.client_tls()
-        one = await asyncio.open_connection("127.0.0.1", served.port, ssl=tls)
-        two = await asyncio.open_connection("127.0.0.1", served.port, ssl=tls)
-        two[1].write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
-        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-            await two[0].readexactly(1)
-        one[1].close()
-        assert (await served.admin.get("/readyz")).code == 200
-
-
 async def test_a_client_that_leaves_ends_its_watch(caplog: pytest.LogCaptureFixture) -> None:
     async with serving() as served:
         async with served.admin.watch(f"{CM}?watch=true&timeoutSeconds=3000"):
