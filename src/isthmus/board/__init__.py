@@ -9,6 +9,7 @@ Words:
     Feed          absorbs one store: everything as ONE revision first, then its changes.
     Intake        where objects of one resource go: a table, and the maker of a row from bytes.
     Unreadable    an object whose bytes make no row; it alone is left out.
+    LiveKinds     the kinds that are served now, those of users' definitions too.
     Subscription  many watched cells of one owner, awaited.
 
 A row never says more than its object: what the store calls its revision stays with the feed.
@@ -16,6 +17,7 @@ A row never says more than its object: what the store calls its revision stays w
 
 from isthmus.board.board import Board, Health
 from isthmus.board.feed import Feed
+from isthmus.board.kinds import LiveKinds
 from isthmus.board.subscription import Subscription
 from isthmus.board.tables import MEMBERS, UNREADABLE, Intake, Intakes, Member, Unreadable
 
@@ -27,6 +29,7 @@ __all__ = [
     "Health",
     "Intake",
     "Intakes",
+    "LiveKinds",
     "Member",
     "Subscription",
     "Unreadable",

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from isthmus.aio import Clock, Log
 from isthmus.controllers import (
+    definitions,
     deployments,
     endpoints,
     external,
@@ -55,6 +56,7 @@ CONTROLLERS: tuple[Controller, ...] = (
     Controller("clusterrole-aggregation", roles.keys, roles.plan),
     Controller("service-account-tokens", tokens.keys, tokens.plan),
     Controller("namespaces", namespaces.keys, namespaces.plan),
+    Controller("definitions", definitions.keys, definitions.plan),
     Controller("garbage", garbage.keys, garbage.plan),
     Controller("deployments", deployments.keys, deployments.plan),
     Controller("replicasets", replicasets.keys, replicasets.plan),
@@ -69,7 +71,12 @@ CONTROLLERS: tuple[Controller, ...] = (
 
 def admissions(store: Store, service_networks: Sequence[Network]) -> tuple[Admission, ...]:
     """The admissions of this room, in order. `service_networks`: --service-cidr, one per family."""
-    return (NamespaceLives(store), ClusterAddresses(store, service_networks), NodePorts(store))
+    return (
+        NamespaceLives(store),
+        definitions.DefinitionLives(store),
+        ClusterAddresses(store, service_networks),
+        NodePorts(store),
+    )
 
 
 class Wiring(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from isthmus.engine import Index, Join, Labelled, Selector, Table
+from isthmus.mesh import definitions
 from isthmus.mesh.census import Place
 from isthmus.mesh.names import canonical_ip
 from isthmus.model.apps import ControllerRevision, Deployment, ReplicaSet, StatefulSet
@@ -53,7 +54,9 @@ REVISIONS: Table[ObjectKey, ControllerRevision] = Table("controllerrevisions")
 LISTED = frozenset(
     {"namespaces", "services", "endpoints", "deployments", "replicasets", "statefulsets"}
 )
-"""The tables whose names may be listed: those that a controller attends object by object."""
+"""The tables whose names may be listed: those that a controller attends object by object.
+
+(`definitions.DEFINITIONS` is another; kinds are found by looking at all of them.)"""
 
 
 class Address(NamedTuple):
@@ -176,6 +179,7 @@ def _source(table: Table[ObjectKey, Any], row: type[msgspec.Struct]) -> Source:
 
 
 SOURCES: Mapping[str, Source] = {
+    definitions.RESOURCE: Source(definitions.DEFINITIONS, definitions.row),
     "namespaces": _source(NAMESPACES, Namespace),
     "services": _source(SERVICES, Service),
     "endpoints": _source(ENDPOINTS, Endpoints),

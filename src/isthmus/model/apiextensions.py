@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from isthmus.errors import Cause
+from isthmus.model import crd
 from isthmus.model.columns import CREATED_AT
 from isthmus.model.document import ensure, get, items, mapping, settle, text, truth
 from isthmus.model.faults import duplicate, immutable, invalid, not_supported, required
@@ -13,6 +14,11 @@ from isthmus.model.kind import Document, Kind, Version
 from isthmus.model.meta import Condition, CountedMeta, View
 from isthmus.model.names import label_1035_problems, subdomain_problems
 from isthmus.model.wire.schemas import schema_of
+
+GROUP: Final = "apiextensions.k8s.io"
+
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer of a definition whose objects are still there."""
 
 
 class Names(View, frozen=True):
@@ -47,6 +53,8 @@ class DefinitionStatus(View, frozen=True):
     """Whether it is Established."""
 
     conditions: tuple[Condition, ...] = ()
+    accepted_names: Names = Names()
+    stored_versions: tuple[str, ...] = ()
 
 
 class CustomResourceDefinition(View, frozen=True):
@@ -119,8 +127,27 @@ def _versions_faults(spec: dict[str, Any]) -> Iterator[Cause]:
             yield required(f"{path}.schema.openAPIV3Schema", "schemas are required")
 
 
+def _check_versions(document: Document, old: Document | None) -> Iterator[Cause]:
+    """Schemas, columns, subresources. Of a built-in kind nothing of it is used, so all is well."""
+    if built_in(text(document, "spec.group"), text(document, "spec.names.plural")) is None:
+        yield from crd.faults(document, old)
+
+
+def _warn(document: Document, _old: Document | None) -> Iterator[str]:
+    kind = built_in(text(document, "spec.group"), text(document, "spec.names.plural"))
+    if kind is not None:
+        yield f"{kind.resource} are built in: the definition is kept, and its schema is not used"
+
+
+def built_in(group: str, plural: str) -> Kind | None:
+    """The kind of this name that Isthmus itself serves, or None."""
+    from isthmus.model.registry import BUILT_IN  # noqa: PLC0415 - it holds this very kind
+
+    return BUILT_IN.by_resource(group, plural)
+
+
 CUSTOM_RESOURCE_DEFINITION: Final = Kind(
-    group="apiextensions.k8s.io",
+    group=GROUP,
     name="CustomResourceDefinition",
     plural="customresourcedefinitions",
     singular="customresourcedefinition",
@@ -137,8 +164,10 @@ CUSTOM_RESOURCE_DEFINITION: Final = Kind(
     stored="v1",
     view=CustomResourceDefinition,
     default=(_default,),
-    check=(_check,),
+    check=(_check, _check_versions),
+    warn=(_warn,),
     custom=False,
+    cleanup=CLEANUP,
 )
 
 KINDS: tuple[Kind, ...] = (CUSTOM_RESOURCE_DEFINITION,)

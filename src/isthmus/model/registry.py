@@ -7,6 +7,7 @@ The order of modules is the order of discovery.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from isthmus.model import (
     apiextensions,
@@ -27,6 +28,15 @@ from isthmus.model import (
 from isthmus.model.kind import Kind
 
 
+class Kinds(Protocol):
+    """Where the present registry is had: it changes as kinds are defined."""
+
+    @property
+    def now(self) -> Registry:
+        """Every kind at this moment."""
+        ...
+
+
 class Registry:
     """Kinds by every name they have. Immutable; `extended` makes a larger one."""
 
@@ -42,6 +52,11 @@ class Registry:
                 raise ValueError(f"two kinds are called {kind.name} in group {kind.group!r}")
             self._by_resource[kind.group, kind.plural] = kind
             self._by_kind[kind.group, kind.name] = kind
+
+    @property
+    def now(self) -> Registry:
+        """Itself: who follows a registry that changes asks `now`, and may be given a fixed one."""
+        return self
 
     def by_resource(self, group: str, plural: str) -> Kind | None:
         """The kind of a resource path: `by_resource("apps", "deployments")`."""

@@ -13,6 +13,7 @@ from typing import Any
 from isthmus.aio import Clock
 from isthmus.ca.tokens import Keyring
 from isthmus.errors import MethodNotAllowed, NotFound
+from isthmus.model.apiextensions import GROUP as DEFINITIONS
 from isthmus.model.kind import Kind, Version
 from isthmus.model.rbac import GROUP as RBAC
 from isthmus.model.registry import Kinds
@@ -125,6 +126,10 @@ def nobody_observes(verdict: Verdict) -> None:
     """Where no audit is wanted."""
 
 
+FENCED = frozenset({RBAC, DEFINITIONS})
+"""Groups whose writes are answered when they are in force: rights, and definitions of kinds."""
+
+
 async def no_fence(revision: int) -> None:
     """Where rights come from elsewhere than from the store."""
 
@@ -203,7 +208,7 @@ class Dispatcher:
                     raise NotFound("nobody asks")  # `authenticate` comes first; never reached
                 asked = self._asked(call, verdict.user, target)
                 answer = await self._by(asked, self._resource)
-                if target.group == RBAC and asked.verb in WRITES:
+                if target.group in FENCED and asked.verb in WRITES:
                     # Rights that were given or taken are so when their writer hears of it.
                     await self._fence(self._store.revision)
                 return answer

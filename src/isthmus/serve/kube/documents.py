@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import isthmus
 from isthmus.errors import NotFound
-from isthmus.model.registry import Registry
+from isthmus.model.registry import Kinds, Registry
 from isthmus.serve.kube.answer import Answer, of_document
 from isthmus.serve.kube.blob import Blob
 from isthmus.serve.kube.discovery import Discovery, Subresource
@@ -32,14 +32,22 @@ V2_ASKED = V2_MEDIA.replace("spec.v2.v1.0", "spec.v2@v1.0")
 class Documents:
     """Answers GETs of paths that name no resource."""
 
-    def __init__(self, kinds: Registry, ready: Callable[[], bool]) -> None:
+    def __init__(self, kinds: Kinds, ready: Callable[[], bool]) -> None:
         self._kinds = kinds
         self._ready = ready
-        self._discovery = Discovery(kinds, _EXTRAS)
-        self._openapi = OpenApi(kinds)
+        self._renew(kinds.now)
+
+    def _renew(self, registry: Registry, before: OpenApi | None = None) -> None:
+        """Make the documents of another registry; what has not changed is taken over."""
+        self._registry = registry
+        self._discovery = Discovery(registry, _EXTRAS)
+        self._openapi = OpenApi(registry, before)
 
     def answer(self, parts: tuple[str, ...], headers: Mapping[str, str]) -> Answer:
         """The document at a path, or NotFound. `headers` has lower-case names."""
+        now = self._kinds.now
+        if now is not self._registry:
+            self._renew(now, self._openapi)
         match parts:
             case ("healthz" | "livez" | "readyz", *_):
                 return self._health(parts[0])
@@ -87,9 +95,9 @@ class Documents:
     def _paths(self) -> list[str]:
         groups = [
             f"/apis/{group}/{version}"
-            for group in self._kinds.groups()
+            for group in self._registry.groups()
             if group
-            for version in self._kinds.versions(group)
+            for version in self._registry.versions(group)
         ]
         fixed = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3",
                  "/readyz", "/version"]  # fmt: skip

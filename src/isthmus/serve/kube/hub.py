@@ -15,7 +15,7 @@ import asyncio
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -101,6 +101,8 @@ class Ring:
         self._most = events
         self._most_bytes = size
         self._bytes = 0
+        self.closed = False
+        """Nothing follows: the resource is served no more."""
         self._parked: dict[Scope, set[Cursor]] = {}
 
     @property
@@ -215,6 +217,11 @@ class Cursor:
         self._ring.unpark(self._scope, self)
 
     @property
+    def closed(self) -> bool:
+        """Nothing will follow: the hub is closed, or the resource is served no more."""
+        return self._hub.closed or self._ring.closed
+
+    @property
     def revision(self) -> int:
         """Once `next` returned nothing: everything in scope up to here was handed out."""
         return max(self._said, self._hub.revision)
@@ -231,7 +238,7 @@ class Cursor:
                 return taken
             if self._position < self._ring.end:
                 continue
-            if self._hub.closed or self._hub.now() >= until:
+            if self.closed or self._hub.now() >= until:
                 return ()
             await self._wait(until)
 
@@ -337,6 +344,19 @@ class Hub:
         for ring in self._rings.values():
             for cursor in ring.waiting():
                 cursor.ring_out()
+
+    def retire(self, resources: Collection[str]) -> None:
+        """Let the watches of these resources end, in good order, once they have told everything.
+
+        Whoever watches one of them from now on begins anew.
+        """
+        for resource in resources:
+            ring = self._rings.pop(resource, None)
+            if ring is not None:
+                ring.closed = True
+                for cursor in ring.waiting():
+                    cursor.ring_out()
+            self._rings[resource] = Ring(self.revision, events=self._events, size=self._size)
 
     def _restart(self, floor: int) -> None:
         self._floor = floor

@@ -50,9 +50,21 @@ _FIELD_VALIDATION = {
 class OpenApi:
     """The OpenAPI documents of a registry. Each is made when first asked for, and kept."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, before: OpenApi | None = None) -> None:
+        """`before`: the documents of another registry; those of the same kinds are taken over."""
         self._registry = registry
         self._documents: dict[tuple[str, str], Blob] = {}
+        if before is not None:
+            self._documents |= before.of_same_kinds(registry)
+
+    def of_same_kinds(self, registry: Registry) -> dict[tuple[str, str], Blob]:
+        """The documents made so far that another registry has the very same kinds for."""
+        ours = self._registry
+        return {
+            key: document
+            for key, document in self._documents.items()
+            if registry.of_version(*key) == ours.of_version(*key)
+        }
 
     @cached_property
     def index(self) -> Blob:

@@ -37,7 +37,7 @@ def shape_of(accept_header: str, query: Query, version: Version) -> Shape:
 def convert(kind: Kind, document: Document, to: str) -> Document:
     """The document in another version of its kind (itself when it is in it already)."""
     present = str(document.get("apiVersion", "")).rpartition("/")[2]
-    if present == to:
+    if present == to and not kind.definition:
         return document
     converted = kind.convert(document, present, to) if kind.convert else dict(document)
     return {**converted, "apiVersion": kind.api_version(to)}
@@ -53,7 +53,7 @@ class Showing:
 
     def raw(self, value: bytes, revision: int) -> bytes:
         """Stored bytes as JSON in this version, with their resourceVersion (0: they have none)."""
-        if self._version.name != self._kind.stored:
+        if self._version.name != self._kind.stored or self._kind.definition:
             value = encode(convert(self._kind, msgspec.json.decode(value), self._version.name))
         return with_revision(value, revision) if revision else value
 

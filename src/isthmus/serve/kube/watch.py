@@ -172,7 +172,7 @@ class _Watch:
 
     async def _follow(self, cursor: Cursor, write: Write) -> None:
         bookmark = self._clock.now() + self._pause
-        while (now := self._clock.now()) < self._end and not self._hub.closed:
+        while (now := self._clock.now()) < self._end and not cursor.closed:
             if now >= bookmark:
                 bookmark = now + self._pause
                 if self._options.bookmarks and not await self._passed(cursor, write):

@@ -222,8 +222,8 @@ class Editor:
 
 def _deprecation(kind: Kind, version: Version) -> tuple[str, ...]:
     """The warning that comes with the use of a version that is on its way out."""
-    if not version.deprecated:
-        return ()
+    if not version.deprecated or kind.definition:
+        return (version.deprecated,) if version.deprecated else ()
     return (f"{kind.api_version(version.name)} {kind.name} is deprecated: {version.deprecated}",)
 
 

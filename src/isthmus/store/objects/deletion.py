@@ -40,7 +40,11 @@ def marked(
     An empty `propagation` leaves finalizers alone. A second delete can shorten the grace only.
     """
     metadata = dict(metadata_of(old))
-    _set_finalizers(metadata, _finalizers(finalizers_of(old), propagation))
+    finalizers = _finalizers(finalizers_of(old), propagation)
+    begins = kind.cleanup and not metadata.get("deletionTimestamp")
+    if begins and kind.cleanup not in finalizers:
+        finalizers = [*finalizers, kind.cleanup]
+    _set_finalizers(metadata, finalizers)
     if metadata.get("deletionTimestamp"):
         _shorten(metadata, grace_seconds)
         return {**old, "metadata": metadata}
