@@ -35,7 +35,8 @@ class Cause(NamedTuple):
 
     `path` is written as Kubernetes writes it (`spec.ports[0].port`), empty for the object itself.
     `reason` is a Kubernetes cause type: FieldValueInvalid, FieldValueRequired,
-    FieldValueNotSupported, FieldValueDuplicate, FieldValueForbidden, FieldValueTypeInvalid, FieldManagerConflict, ...
+    FieldValueNotSupported, FieldValueDuplicate, FieldValueForbidden, FieldValueTypeInvalid,
+    FieldManagerConflict, ...
     """
 
     path: str
