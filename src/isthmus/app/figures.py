@@ -9,6 +9,7 @@ from isthmus.board import Board
 from isthmus.engine import Database
 from isthmus.serve.admin import Reading
 from isthmus.serve.kube.api import Verdict
+from isthmus.serve.kube.auditlog import AuditLog
 from isthmus.serve.kube.server import KubeApi
 from isthmus.serve.linkerd import Streams
 from isthmus.store.contract import Store
@@ -104,6 +105,21 @@ def of_streams(streams: Streams) -> list[Reading]:
 
 def _by(count: Mapping[str, int]) -> dict[tuple[str, ...], float]:
     return {(name,): number for name, number in count.items()}
+
+
+def of_audit(audit: AuditLog) -> list[Reading]:
+    """Lines of the audit that were written, and those that are missing in it."""
+    return [
+        Reading(
+            "isthmus_audit_lines_total", "Audit lines written.", "counter", lambda: audit.written
+        ),
+        Reading(
+            "isthmus_audit_dropped_total",
+            "Audit lines that could not be written.",
+            "counter",
+            lambda: audit.dropped,
+        ),
+    ]
 
 
 def of_state(database: Database, board: Board, store: Store) -> list[Reading]:

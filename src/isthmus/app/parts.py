@@ -24,7 +24,8 @@ from isthmus.mesh import CENSUS, SOURCES, facts
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.admin import Admin, registry
 from isthmus.serve.kube.accounts import AccountTokens
-from isthmus.serve.kube.api import Dispatcher
+from isthmus.serve.kube.api import Dispatcher, Observe, Verdict
+from isthmus.serve.kube.auditlog import AuditLog
 from isthmus.serve.kube.escalation import NoEscalation
 from isthmus.serve.kube.rbac import Rbac
 from isthmus.serve.kube.server import KubeApi
@@ -149,6 +150,9 @@ class Parts:
             return
         clock, random, _ = self._means
         keyring, requests = self._keyring, figures.Requests()
+        audit = AuditLog(self._config.data_dir, clock, self._means.log)
+        self._open.push_async_callback(audit.close)
+        self.runs.append(("audit", audit.run))
         rights = Rbac(self._board, self._config.cluster)
         # Writes of people pass one gate more than those of the controllers.
         gates = (*self._admissions, NoEscalation(rights, self._store))
@@ -163,7 +167,7 @@ class Parts:
             fence=self._in_force,
             secret=self._certificates.secret("continue tokens"),
             ready=lambda: not self.readiness.reasons(),
-            observe=requests.observe,
+            observe=_both(requests.observe, audit.observe),
         )
         self._kinds.on_retire(dispatcher.retire)
         api = KubeApi(dispatcher, clock=clock, log=self._means.log)
@@ -174,6 +178,7 @@ class Parts:
             *figures.of_requests(requests),
             figures.of_watches(api),
             *figures.of_connections(api),
+            *figures.of_audit(audit),
         ]
 
     async def _in_force(self, revision: int) -> None:
@@ -223,6 +228,14 @@ class Parts:
     def told(self) -> Mapping[str, str]:
         """Where we listen, for the log."""
         return {name: str(at) for name, at in self._endpoints.items()}
+
+
+def _both(first: Observe, second: Observe) -> Observe:
+    def observe(verdict: Verdict) -> None:
+        first(verdict)
+        second(verdict)
+
+    return observe
 
 
 def intakes() -> Intakes:
