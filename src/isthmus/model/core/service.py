@@ -167,6 +167,7 @@ def _carry(document: Document, old: Document | None) -> None:
         for name in _ALLOTTED[:2]:
             if not spec.get(name) and before.get(name):
                 spec[name] = before[name]
+        _default_addresses(spec)
     _carry_node_ports(spec, before)
 
 

@@ -70,6 +70,16 @@ def test_an_address_is_kept_when_a_replacement_leaves_it_out() -> None:
     assert told(SERVICE, service(), stored()) == []
 
 
+def test_an_address_taken_over_brings_its_list_and_family() -> None:
+    """A policy that nobody knows (a fault told elsewhere) must not hide the address from the lists."""
+    old = service(clusterIP="fd00::7", ipFamilyPolicy="Odd")
+    new = service(ipFamilyPolicy="Odd")
+    for carry in SERVICE.carry:
+        carry(new, old)
+    assert new["spec"]["clusterIPs"] == ["fd00::7"]
+    assert new["spec"]["ipFamilies"] == ["IPv6"]
+
+
 def test_an_address_may_not_change() -> None:
     other = {"clusterIP": "10.96.0.8", "clusterIPs": ["10.96.0.8"]}
     (cause,) = told(SERVICE, service(**other), stored())
