@@ -71,7 +71,7 @@ def test_an_address_is_kept_when_a_replacement_leaves_it_out() -> None:
 
 
 def test_an_address_taken_over_brings_its_list_and_family() -> None:
-    """A policy that nobody knows (a fault told elsewhere) must not hide the address from the lists."""
+    """An unknown policy, a fault told elsewhere, must not hide the address from the lists."""
     old = service(clusterIP="fd00::7", ipFamilyPolicy="Odd")
     new = service(ipFamilyPolicy="Odd")
     for carry in SERVICE.carry:
