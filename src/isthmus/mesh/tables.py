@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from isthmus.engine import Index, Join, Labelled, Selector, Table
-from isthmus.mesh import definitions
 from isthmus.mesh.census import Place
+from isthmus.mesh.definitions import DEFINITIONS
+from isthmus.mesh.definitions import RESOURCE as DEFINED
+from isthmus.mesh.definitions import row as definition
 from isthmus.mesh.names import canonical_ip
 from isthmus.model.apps import ControllerRevision, Deployment, ReplicaSet, StatefulSet
 from isthmus.model.core import (
@@ -52,11 +54,17 @@ CONFIG_MAPS: Table[ObjectKey, ConfigMap] = Table("configmaps")
 REVISIONS: Table[ObjectKey, ControllerRevision] = Table("controllerrevisions")
 
 LISTED = frozenset(
-    {"namespaces", "services", "endpoints", "deployments", "replicasets", "statefulsets"}
+    {
+        "definitions",
+        "deployments",
+        "endpoints",
+        "namespaces",
+        "replicasets",
+        "services",
+        "statefulsets",
+    }
 )
-"""The tables whose names may be listed: those that a controller attends object by object.
-
-(`definitions.DEFINITIONS` is another; kinds are found by looking at all of them.)"""
+"""The tables whose names may be listed: those that a controller attends object by object."""
 
 
 class Address(NamedTuple):
@@ -179,7 +187,7 @@ def _source(table: Table[ObjectKey, Any], row: type[msgspec.Struct]) -> Source:
 
 
 SOURCES: Mapping[str, Source] = {
-    definitions.RESOURCE: Source(definitions.DEFINITIONS, definitions.row),
+    DEFINED: Source(DEFINITIONS, definition),
     "namespaces": _source(NAMESPACES, Namespace),
     "services": _source(SERVICES, Service),
     "endpoints": _source(ENDPOINTS, Endpoints),
