@@ -3,11 +3,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 
 from isthmus.errors import Conflict
-from isthmus.model.kind import Document
-from isthmus.serve.kube.apply import applied, tracked
+from isthmus.model.conversion import by_schema
+from isthmus.model.kind import Document, Version
+from isthmus.model.shapes import INTEGER, METADATA, STRING, structure, text
+from isthmus.serve.kube.apply import Writing, applied, tracked
 from tests.unit.serve.kube.apply.things import LATER, THING, owners, thing, writes
 
 
@@ -122,3 +125,31 @@ def test_status_is_left_alone_but_by_its_own_applier() -> None:
     assert told["status"] == {"phase": "x"}
     assert "labels" not in told["metadata"]
     assert owners(told)["me Apply"] == {"f:status": {"f:phase": {}}}
+
+
+def test_a_wish_that_was_not_kept_is_still_a_wish() -> None:
+    """A field that its owner lost to somebody who kept no accounts is not free for others."""
+    live = applied(writes("one"), None, thing(text="a", number=1))
+    del live["spec"]["number"]
+    with pytest.raises(Conflict, match='conflict with "one": .spec.number'):
+        applied(writes("two"), live, thing(number=2))
+    assert spec_of(applied(writes("one"), live, thing(text="a", number=1)))["number"] == 1
+
+
+def test_a_default_takes_the_place_of_what_went_in_another_version() -> None:
+    spec = structure({"mode": text(default="off"), "text": STRING, "number": INTEGER})
+    root = structure({"apiVersion": STRING, "kind": STRING, "metadata": METADATA, "spec": spec})
+    schemas = {"v1": root, "v2": root}
+    versions = {name: Version(name=name, schema=schema) for name, schema in schemas.items()}
+    kind = msgspec.structs.replace(
+        THING, versions=tuple(versions.values()), convert=by_schema(schemas)
+    )
+
+    def who(manager: str, version: str = "v1") -> Writing:
+        return writes(manager)._replace(kind=kind, version=versions[version])
+
+    live = applied(who("me"), None, thing(mode="on", text="a"))
+    live = applied(who("other"), live, thing(number=1))
+    shown = {**live, "apiVersion": "example.io/v2"}
+    new = applied(who("me", "v2"), shown, thing("v2", text="a"))
+    assert spec_of(new) == {"mode": "off", "text": "a", "number": 1}

@@ -134,3 +134,13 @@ def test_a_bucket_younger_than_others_is_gathered_too() -> None:
     assert ("f:old",) in left[bucket].fields.paths()
     everything = {path for each in left.values() for path in each.fields.paths()}
     assert everything == {path for each in held.values() for path in each.fields.paths()}
+
+
+def test_a_bucket_that_is_there_is_filled_not_replaced() -> None:
+    held = updates(MOST_UPDATERS)
+    bucket = Manager(ANCIENT, "Update", "v1")
+    held[bucket] = Held(parse({"f:old": {}}), "v1", "2026-01-02T03:04:05Z")
+    left = bounded(held)
+    assert len(left) == MOST_UPDATERS
+    assert set(left[bucket].fields.paths()) == {("f:old",), ("f:01",)}
+    assert Manager("m00", "Update", "v1") in left

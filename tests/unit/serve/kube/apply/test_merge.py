@@ -63,6 +63,10 @@ def test_items_that_are_there_twice_stay_unless_they_are_applied() -> None:
     twice = [{"port": 1, "value": "a"}, {"port": 1, "value": "b"}]
     other = {"port": 2}
     assert merged(SPEC, {"items": twice}, {"items": [other]}) == {"items": [*twice, other]}
+    one = [{"port": 1, "tags": ["t"]}]
+    assert merged(SPEC, {"items": twice}, {"items": one}) == {
+        "items": [{"port": 1, "value": "a", "tags": ["t"]}]
+    }
     one = [{"port": 1, "value": "c"}]
     assert merged(SPEC, {"items": twice}, {"items": one}) == {"items": one}
 

@@ -44,11 +44,11 @@ def test_what_has_parts(field: str, value: object, expected: list[str] | None) -
 
 
 def test_items_that_are_there_twice_are_one_part() -> None:
-    found = parts(ITEMS, [{"port": 1, "value": "a"}, {"port": 1, "value": "b"}])
+    found = parts(ITEMS, [{"port": 1, "value": each} for each in "abc"])
     assert found is not None
     [part] = found.values()
     assert part.whole
-    assert [each["value"] for each in part.value] == ["a", "b"]
+    assert [each["value"] for each in part.value] == ["a", "b", "c"]
 
 
 def test_defaults_of_keys_count() -> None:

@@ -101,3 +101,14 @@ def test_many_managers_are_few() -> None:
     held = owners(live)
     assert len(held) == MOST_UPDATERS
     assert "f:0" in held["ancient-changes Update"]["f:spec"]["f:labels"]
+
+
+def test_a_status_writer_cannot_rewrite_the_accounts() -> None:
+    made = tracked(writes("maker"), None, {**thing(text="a"), "status": {"phase": "x"}})
+    entry = made["metadata"]["managedFields"][0]
+    cases: list[list[Document]] = [[{**entry, "manager": "thief"}], [{}]]
+    for listed in cases:
+        wanted = {**made, "status": {"phase": "y"}}
+        wanted["metadata"] = {**made["metadata"], "managedFields": listed}
+        told = tracked(writes("reporter", subresource="status"), made, wanted)
+        assert list(owners(told)) == ["maker Update", "reporter Update"]
