@@ -37,6 +37,9 @@ def mesh_settings(config: ServerConfig) -> Put[str, MeshSettings]:
         transport_header=config.transport_mode is TransportMode.TRANSPORT_HEADER,
         zone_weights=config.zone_weights,
         meshed_http2=read_params(config.meshed_http2_params),
+        default_inbound_policy=config.default_inbound_policy.value,
+        cluster_networks=tuple(map(str, config.cluster_networks)),
+        service_networks=(str(config.service_cidr),),
     )
     return Put(SETTINGS, WHOLE, settings)
 

@@ -28,9 +28,14 @@ class Plain(Value, frozen=True, tag="plain"):
 
 
 class Mesh(Value, frozen=True, tag="mesh"):
-    """Mesh TLS with this server name."""
+    """Mesh TLS with this server name.
+
+    `native`: the proxy there is our own sidecar, which is told in ALPN what the session is and
+    gives HTTP/1 that came in HTTP/2 back to the application as it was.
+    """
 
     sni: str
+    native: bool = False
 
 
 class LinkerdOpaque(Value, frozen=True, tag="linkerd-opaque"):

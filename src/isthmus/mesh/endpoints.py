@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from isthmus.engine import View, query
-from isthmus.ir.endpoint import Endpoint, EndpointSet, SetState, Speaks
+from isthmus.ir.endpoint import Endpoint, EndpointSet, Health, SetState, Speaks
 from isthmus.ir.names import Dns
 from isthmus.mesh.asked import GetKey
 from isthmus.mesh.external import workload_endpoint, workload_known
@@ -90,6 +90,16 @@ class Candidate(NamedTuple):
     order: tuple[str, str]
 
 
+class Holder(NamedTuple):
+    """Whom a slice names, ready or not, and the port of theirs that is meant."""
+
+    behind: Behind
+    target: ObjectKey
+    ip: str
+    port: int
+    gateway: str
+
+
 class Group(NamedTuple):
     """Members that share the labels of their set."""
 
@@ -106,14 +116,48 @@ def candidates(db: View, part: ObjectKey, service: ObjectKey, port: int) -> tupl
 
     A port that the Service does not declare is taken as the endpoints' own.
     """
+    found = _listed(db, part, service, port)
+    return tuple(one for one, health in found if health is Health.HEALTHY)
+
+
+@query
+def leaving_candidates(
+    db: View, part: ObjectKey, service: ObjectKey, port: int
+) -> tuple[Candidate, ...]:
+    """The addresses of a slice that are on their way out and still serve what they have."""
+    found = _listed(db, part, service, port)
+    return tuple(one for one, health in found if health is Health.DRAINING)
+
+
+@query
+def holders(db: View, part: ObjectKey, service: ObjectKey, port: int) -> tuple[Holder, ...]:
+    """Everybody that a slice names for a Service's port, ready or not."""
+    found = {
+        Holder(one.behind, one.target, one.ip, one.port, one.gateway)
+        for one, _ in _listed(db, part, service, port)
+    }
+    return tuple(sorted(found))
+
+
+def _listed(
+    db: View, part: ObjectKey, service: ObjectKey, port: int
+) -> Iterator[tuple[Candidate, Health]]:
     row = SLICES.get(db, part)
     if row is None or row.address_type not in ("", "IPv4", "IPv6"):
-        return ()
+        return
     name = port_name(db, service, port)
     target_port = port if name is None else _slice_port(row, name)
-    if not target_port:
-        return ()
-    return tuple(_candidates(row, part, port, target_port))
+    if target_port:
+        yield from _candidates(row, part, port, target_port)
+
+
+def _health(each: Row) -> Health:
+    """Ready unless it says otherwise; leaving if it is terminating and still serves."""
+    said = each.conditions
+    if said.ready is not False:
+        return Health.HEALTHY
+    drains = said.terminating is True and said.serving is not False
+    return Health.DRAINING if drains else Health.UNHEALTHY
 
 
 def _slice_port(row: EndpointSlice, name: str) -> int:
@@ -121,21 +165,24 @@ def _slice_port(row: EndpointSlice, name: str) -> int:
     return next((port.port or 0 for port in row.ports if port.name == name), 0)
 
 
-def _candidates(row: EndpointSlice, part: ObjectKey, asked: int, port: int) -> Iterator[Candidate]:
+def _candidates(
+    row: EndpointSlice, part: ObjectKey, asked: int, port: int
+) -> Iterator[tuple[Candidate, Health]]:
     notes = row.metadata.annotations
     gateway, remote = notes.get(GATEWAY_IDENTITY, ""), notes.get(REMOTE_NAME, "")
     authority = f"{remote}:{asked}" if remote else ""
     labels, order = set_labels(row, part), (row.metadata.creation_timestamp, part.name)
     for each in row.endpoints:
         behind = _behind(each)
-        if behind is None or each.conditions.ready is False:
+        if behind is None:
             continue
+        health = _health(each)
         bare = behind is Behind.BARE
         for address in each.addresses:
             ip = canonical_ip(address)
             if ip is None:
                 continue
-            yield Candidate(
+            one = Candidate(
                 behind=behind,
                 target=_target(each, part),
                 ip=ip,
@@ -148,6 +195,7 @@ def _candidates(row: EndpointSlice, part: ObjectKey, asked: int, port: int) -> I
                 labels=labels,
                 order=order,
             )
+            yield one, health
 
 
 def _behind(each: Row) -> Behind | None:
@@ -206,6 +254,20 @@ def groups(db: View, key: SetKey) -> tuple[Group, ...]:
     for _, one in sorted(distinct.items()):
         by_labels.setdefault(one.labels, []).append(_member(one, key.zone))
     return tuple(Group(labels, tuple(some)) for labels, some in sorted(by_labels.items()))
+
+
+@query
+def leaving(db: View, key: SetKey) -> tuple[Member, ...]:
+    """Members of a set that take nothing new and finish what they have, in order of address."""
+    if isinstance(discovery(db, key.service), Absent):
+        return ()
+    found = {
+        (one.ip, one.port): _member(one, key.zone)
+        for part in SLICES_BY_SERVICE.get(db, key.service)
+        for one in leaving_candidates(db, part, key.service, key.port)
+        if key.instance in ("", one.hostname) and _known(db, one)
+    }
+    return tuple(one for _, one in sorted(found.items()))
 
 
 def _known(db: View, one: Candidate) -> bool:

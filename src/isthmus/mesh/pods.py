@@ -215,7 +215,8 @@ def _reach(db: View, proxy: Proxy | None, identity: str, port: int, *, session: 
     takes_header = proxy is not None and proxy.inbound and port not in proxy.own
     if proxy is not None and takes_header and (session or settings(db).transport_header):
         return LinkerdOpaque(proxy.inbound)
-    return Mesh(identity) if identity else Plain()
+    native = proxy is not None and proxy.envoy
+    return Mesh(identity, native=native) if identity else Plain()
 
 
 # ----------------------------------------------------------------------- small questions

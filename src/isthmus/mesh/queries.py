@@ -11,7 +11,8 @@ from isthmus.mesh.asked import (
     ServiceHost,
     Why,
 )
-from isthmus.mesh.endpoints import Group, Member, endpoint, endpoint_sets, groups
+from isthmus.mesh.endpoints import Group, Member, endpoint, endpoint_sets, groups, leaving
+from isthmus.mesh.inbound import ELSEWHERE, inbound
 from isthmus.mesh.names import (
     Authority,
     BadAuthority,
@@ -24,13 +25,37 @@ from isthmus.mesh.names import (
     parse_token,
 )
 from isthmus.mesh.opaque import OfNobody, OfPod, OfService, OfWorkload, opaque
+from isthmus.mesh.outbound import outbound
 from isthmus.mesh.profiles import profile
+from isthmus.mesh.proxy import proxy_view
+from isthmus.mesh.scope import (
+    Scope,
+    in_scope,
+    instances,
+    out_of_scope,
+    ports_of,
+    refused_networks,
+    scope,
+)
 from isthmus.mesh.services import SetKey, Topology, get_refusal, sets
 from isthmus.mesh.settings import Http2Params, MeshSettings, settings
+from isthmus.mesh.targets import (
+    Answerers,
+    accrues_by_rate,
+    answerers,
+    load_bias,
+    service_of,
+    target,
+    target_id,
+    trust_domain,
+)
+from isthmus.mesh.workloads import is_opaque, workload_identity
 from isthmus.model.key import ObjectKey
 
 __all__ = [
+    "ELSEWHERE",
     "AddressHost",
+    "Answerers",
     "Authority",
     "BadAuthority",
     "BadHost",
@@ -50,21 +75,41 @@ __all__ = [
     "OfWorkload",
     "ProfileKey",
     "Refused",
+    "Scope",
     "ServiceHost",
     "ServiceName",
     "SetKey",
     "Token",
     "Topology",
     "Why",
+    "accrues_by_rate",
+    "answerers",
     "endpoint",
     "endpoint_sets",
     "get_refusal",
     "groups",
+    "in_scope",
+    "inbound",
+    "instances",
+    "is_opaque",
+    "leaving",
+    "load_bias",
     "opaque",
+    "out_of_scope",
+    "outbound",
     "parse_authority",
     "parse_token",
+    "ports_of",
     "profile",
+    "proxy_view",
+    "refused_networks",
+    "scope",
+    "service_of",
     "sets",
     "settings",
     "subject_refusal",
+    "target",
+    "target_id",
+    "trust_domain",
+    "workload_identity",
 ]

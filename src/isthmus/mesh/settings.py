@@ -30,6 +30,8 @@ class MeshSettings(msgspec.Struct, frozen=True, kw_only=True):
     `cluster` is the local cluster's name. `transport_header` dials every meshed port through the
     peer's inbound port. `ipv6` prefers the IPv6 address of a pod that has both; without it such
     addresses are left out. `zone_weights` prefers endpoints in the asker's zone tenfold.
+    `cluster_networks` are inside the cluster, `service_networks` those that ClusterIPs come from;
+    `probe_networks` are where probes may come from. All are CIDRs.
     """
 
     cluster: str = "default"
@@ -42,6 +44,10 @@ class MeshSettings(msgspec.Struct, frozen=True, kw_only=True):
     transport_header: bool = True
     zone_weights: bool = False
     meshed_http2: Http2Params | None = None
+    default_inbound_policy: str = "all-unauthenticated"
+    cluster_networks: tuple[str, ...] = ()
+    service_networks: tuple[str, ...] = ()
+    probe_networks: tuple[str, ...] = ("0.0.0.0/0", "::/0")
 
 
 WHOLE: Final = "mesh"

@@ -16,8 +16,10 @@ from isthmus.model.annotations.balancer import (
 from isthmus.model.annotations.grammar import Problem, parse_duration, parse_truth
 from isthmus.model.annotations.inbound import (
     ACCESS_POLICIES,
+    INBOUND_TLS_MODES,
     Upstream,
     default_inbound_policy,
+    inbound_tls,
     upstreams,
 )
 from isthmus.model.annotations.parents import parent_warnings
@@ -33,6 +35,7 @@ from isthmus.model.annotations.traffic import (
 
 __all__ = [
     "ACCESS_POLICIES",
+    "INBOUND_TLS_MODES",
     "NO_PORTS",
     "Accrual",
     "AccrualMode",
@@ -48,6 +51,7 @@ __all__ = [
     "failure_accrual",
     "grpc_retry",
     "http_retry",
+    "inbound_tls",
     "load_bias",
     "parent_warnings",
     "parse_duration",

@@ -1,11 +1,11 @@
-"""Annotations of workloads and namespaces: default inbound policy, and the scope of upstreams."""
+"""Annotations of workloads and namespaces: who may in, how, and the scope of upstreams."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 from isthmus.model.annotations.grammar import Problem
-from isthmus.model.annotations.keys import DEFAULT_INBOUND_POLICY, UPSTREAMS
+from isthmus.model.annotations.keys import DEFAULT_INBOUND_POLICY, INBOUND_TLS, UPSTREAMS
 from isthmus.model.names import label_problems, subdomain_problems
 
 ACCESS_POLICIES: Final = (
@@ -17,6 +17,9 @@ ACCESS_POLICIES: Final = (
     "deny",
 )
 """Who may in when nothing else says so (Linkerd's six modes)."""
+
+INBOUND_TLS_MODES: Final = ("permissive", "strict")
+"""Whether a workload takes plaintext beside mesh TLS."""
 
 _MOST_UPSTREAMS: Final = 1024
 
@@ -38,6 +41,14 @@ def default_inbound_policy(text: str) -> str | Problem:
         return text
     why = f"must be one of {', '.join(ACCESS_POLICIES)}"
     return Problem(DEFAULT_INBOUND_POLICY, text[:128], why)
+
+
+def inbound_tls(text: str) -> str | Problem:
+    """The mode: `permissive` (the default) takes plaintext too, `strict` mesh TLS only."""
+    if text in INBOUND_TLS_MODES:
+        return text
+    why = f"must be one of {', '.join(INBOUND_TLS_MODES)}"
+    return Problem(INBOUND_TLS, text[:128], why)
 
 
 def upstreams(text: str) -> tuple[Upstream, ...] | Problem:

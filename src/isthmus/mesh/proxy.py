@@ -1,0 +1,45 @@
+"""Proxy views: the names of everything that one proxy is told. Contents are shared cells."""
+
+from __future__ import annotations
+
+from isthmus.engine import View, query
+from isthmus.ir.names import Ref
+from isthmus.ir.proxy import InboundName, ProxyKind, ProxyView
+from isthmus.mesh.inbound import ELSEWHERE
+from isthmus.mesh.policy_tables import EXTERNAL_WORKLOADS
+from isthmus.mesh.scope import in_scope, scope
+from isthmus.mesh.tables import PODS
+from isthmus.mesh.workloads import is_pod, known_ports, workload_identity, workload_key
+
+
+@query
+def proxy_view(db: View, workload: Ref) -> ProxyView | None:
+    """What the sidecar of a workload is told; None if there is no such workload.
+
+    The value is small: its upstreams are the one tuple of all proxies with the same scope.
+    """
+    if not exists(db, workload):
+        return None
+    wanted = scope(db, workload)
+    return ProxyView(
+        workload=workload,
+        kind=ProxyKind.SIDECAR,
+        identity=workload_identity(db, workload),
+        upstreams=in_scope(db, workload.cluster, wanted),
+        inbounds=inbounds(db, workload),
+        scope=tuple(f"{each.namespace}/{each.name}" for each in wanted),
+    )
+
+
+@query
+def exists(db: View, workload: Ref) -> bool:
+    """Whether there is such a workload."""
+    table = PODS if is_pod(workload) else EXTERNAL_WORKLOADS
+    return table.get(db, workload_key(workload)) is not None
+
+
+@query
+def inbounds(db: View, workload: Ref) -> tuple[InboundName, ...]:
+    """The ports that somebody spoke of, and the one that stands for all others (0) before them."""
+    ports = (ELSEWHERE, *known_ports(db, workload))
+    return tuple(InboundName(workload, port) for port in ports)

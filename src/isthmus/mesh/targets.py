@@ -1,0 +1,164 @@
+"""Targets: the endpoints of a Service's port as something to balance over, and who may answer.
+
+One cell per Service and port, shared by every proxy. It does not change when endpoints become ready
+or not: who may answer is known from everybody that the slices name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from isthmus.engine import View, query
+from isthmus.ir.endpoint import Endpoint, Mesh, Plain, Speaks
+from isthmus.ir.names import Identity, TargetId
+from isthmus.ir.target import Ejection, Target, Tls
+from isthmus.mesh.asked import GetKey
+from isthmus.mesh.clusters import cluster
+from isthmus.mesh.endpoints import Behind, Holder, holders
+from isthmus.mesh.external import workload_endpoint
+from isthmus.mesh.names import canonical_ip
+from isthmus.mesh.pods import pod_endpoint
+from isthmus.mesh.profiles import full_name
+from isthmus.mesh.services import sets
+from isthmus.mesh.settings import settings
+from isthmus.mesh.tables import SERVICES, SLICES_BY_SERVICE
+from isthmus.model.annotations import Accrual, AccrualMode, LoadBias, Problem, failure_accrual
+from isthmus.model.annotations import load_bias as parse_load_bias
+from isthmus.model.key import ObjectKey
+
+HEADLESS: Final = "None"
+
+
+class Answerers(msgspec.Struct, frozen=True):
+    """Who may answer for a target.
+
+    `native`: somebody is there, and all of them are behind our own sidecars. `linkerd`: some are
+    behind a linkerd2-proxy. `opaque_linkerd`: some of those can only be told raw bytes through its
+    transport header.
+    """
+
+    peers: frozenset[Identity] = frozenset()
+    native: bool = False
+    linkerd: bool = False
+    opaque_linkerd: bool = False
+
+
+def target_id(service: ObjectKey, port: int, variant: str = "") -> TargetId:
+    """The name of a Service's port as a target."""
+    return TargetId(service.cluster, service.namespace, service.name, port, variant=variant)
+
+
+def service_of(target: TargetId) -> ObjectKey:
+    """The Service that a target is a port of."""
+    return ObjectKey(target.cluster, target.namespace, target.service)
+
+
+@query
+def trust_domain(db: View, name: str) -> str:
+    """The trust domain of a cluster; the local one's where it is not known."""
+    home = cluster(db, name)
+    known = home.trust_domain if home is not None else ""
+    return known or settings(db).trust_domain
+
+
+@query
+def answerers(db: View, service: ObjectKey, port: int) -> Answerers:
+    """Who may answer for a Service's port: everybody that its slices name, ready or not."""
+    found = [
+        one
+        for part in sets(db, GetKey(service, port, "", ""))
+        for name in SLICES_BY_SERVICE.get(db, part.service)
+        for holder in holders(db, name, part.service, port)
+        if (one := held(db, holder)) is not None
+    ]
+    reaches = [one.reach for one in found]
+    return Answerers(
+        peers=frozenset(one.identity for one in found if one.identity is not None),
+        native=bool(found) and all(isinstance(one, Mesh) and one.native for one in reaches),
+        linkerd=any(by_linkerd(one) for one in found),
+        opaque_linkerd=any(by_linkerd(one) and one.speaks is Speaks.OPAQUE for one in found),
+    )
+
+
+def by_linkerd(one: Endpoint) -> bool:
+    """Whether a linkerd2-proxy answers."""
+    return one.meshed and not (isinstance(one.reach, Mesh) and one.reach.native)
+
+
+def held(db: View, holder: Holder) -> Endpoint | None:
+    """The endpoint of whom a slice names."""
+    match holder.behind:
+        case Behind.POD:
+            return pod_endpoint(db, holder.target, holder.ip, holder.port)
+        case Behind.WORKLOAD:
+            return workload_endpoint(db, holder.target, holder.ip, holder.port)
+        case Behind.BARE:
+            return Endpoint(holder.ip, holder.port, reach=Plain())
+
+
+@query
+def target(db: View, name: TargetId) -> Target:
+    """How to balance over a Service's port and whom to believe; nobody answers an unknown one."""
+    service, port = service_of(name), name.port or 0
+    who = answerers(db, service, port)
+    return Target(
+        id=name,
+        peers=who.peers,
+        trust_domain=trust_domain(db, name.cluster),
+        tls=Tls.MESH if who.peers else Tls.NONE,
+        authority=f"{full_name(db, service)}:{port}",
+        ejection=ejection(db, service),
+        http2=who.native and settings(db).h2_upgrade,
+    )
+
+
+@query
+def ejection(db: View, service: ObjectKey) -> Ejection | None:
+    """When an endpoint rests after failures, as the Service's annotations ask for."""
+    found = accrual(db, service)
+    if found is None:
+        return None
+    jitter = round(found.jitter * 1000)
+    return Ejection(found.max_failures, found.min_penalty, found.max_penalty, jitter)
+
+
+@query
+def accrual(db: View, service: ObjectKey) -> Accrual | None:
+    """The failure accrual that is asked for and understood."""
+    row = SERVICES.get(db, service)
+    found = failure_accrual(row.metadata.annotations) if row is not None else None
+    return None if isinstance(found, Problem) else found
+
+
+@query
+def accrues_by_rate(db: View, service: ObjectKey) -> bool:
+    """Whether the success rate is to count as well (`unified`)."""
+    found = accrual(db, service)
+    return found is not None and found.mode is AccrualMode.UNIFIED
+
+
+@query
+def load_bias(db: View, service: ObjectKey) -> LoadBias | None:
+    """The bias against failing endpoints that is asked for and understood."""
+    row = SERVICES.get(db, service)
+    found = parse_load_bias(row.metadata.annotations) if row is not None else None
+    return None if isinstance(found, Problem) else found
+
+
+@query
+def vips(db: View, service: ObjectKey) -> tuple[str, ...]:
+    """The ClusterIPs of a Service, canonical; none for headless ones and mere names."""
+    row = SERVICES.get(db, service)
+    if row is None or row.spec.type == "ExternalName":
+        return ()
+    listed = row.spec.cluster_ips or (row.spec.cluster_ip,)
+    return tuple(ip for one in listed if one != HEADLESS and (ip := canonical_ip(one)) is not None)
+
+
+@query
+def headless(db: View, service: ObjectKey) -> bool:
+    """Whether clients of a Service dial its endpoints by their own addresses."""
+    row = SERVICES.get(db, service)
+    return row is not None and row.spec.cluster_ip == HEADLESS
