@@ -82,6 +82,15 @@ def check_bounds(value: Any) -> None:  # noqa: ANN401 - any JSON value
         raise _too_deep()
 
 
+def count_values(value: Any) -> int:  # noqa: ANN401 - any JSON value
+    """How many values a JSON value is made of, itself among them."""
+    found, waiting = 0, [value]
+    while waiting:
+        found += 1
+        waiting.extend(_children(waiting.pop()))
+    return found
+
+
 def _children(value: Any) -> Iterable[Any]:  # noqa: ANN401 - any JSON value
     match value:
         case dict():

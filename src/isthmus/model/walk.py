@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import re2
 
-from isthmus.errors import Cause
-from isthmus.model.document import json_type
+from isthmus.errors import Cause, TooLarge
+from isthmus.model.document import count_values, json_type
 from isthmus.model.duration import parse_duration
 from isthmus.model.faults import (
     duplicate,
@@ -35,6 +35,9 @@ from isthmus.model.schema import ListType, Schema, Type
 from isthmus.model.times import parse_time
 
 MAX_FAULTS: Final = 256
+
+MAX_FILLED: Final = 50_000
+"""Values that defaults may add to one document."""
 
 
 def unknown_fields(schema: Schema, document: Document) -> list[str]:
@@ -266,20 +269,26 @@ def _list_key(schema: Schema, item: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def defaults(schema: Schema, document: Document) -> None:
-    """Put defaults where a field is missing or null and its parent is there; in place."""
-    _defaults(schema, document)
+    """Put defaults where a field is missing or null and its parent is there; in place.
+
+    TooLarge when they would add more than MAX_FILLED values: a short list can ask for many.
+    """
+    _defaults(schema, document, [MAX_FILLED])
 
 
-def _defaults(schema: Schema, value: Any) -> None:  # noqa: ANN401 - JSON
+def _defaults(schema: Schema, value: Any, left: list[int]) -> None:  # noqa: ANN401 - JSON
     if schema.type is Type.OBJECT and isinstance(value, dict):
         for name, field in schema.fields.items():
             if field.default is None or value.get(name) is not None:
                 continue
             if name not in value or not field.nullable:
+                left[0] -= count_values(field.default)
+                if left[0] < 0:
+                    raise TooLarge(f"defaults would add more than {MAX_FILLED} values")
                 value[name] = deepcopy(field.default)
     for below, inner, _ in _children(schema, value, ""):
         if isinstance(inner, dict | list):
-            _defaults(below, inner)
+            _defaults(below, inner, left)
 
 
 def prune(schema: Schema, document: Document) -> None:

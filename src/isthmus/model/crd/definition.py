@@ -27,7 +27,8 @@ from isthmus.model.schema import Schema
 from isthmus.model.walk import MAX_FAULTS, unknown_fields
 
 MAX_SIZE: Final = 30_000
-"""Nodes of all schemas of one definition."""
+MAX_WORDS: Final = 200_000
+"""Nodes, and characters of rules, of all schemas of one definition that differ."""
 
 MAX_VERSIONS: Final = 32
 MAX_SELECTABLE: Final = 8
@@ -36,12 +37,16 @@ MAX_NAMES: Final = 100
 
 
 class Surveyed(NamedTuple):
-    """A version's schema, read. `faults` have paths that begin at the schema (`.properties[x]`)."""
+    """A version's schema, read. `faults` have paths that begin at the schema: `.properties[x]`.
+
+    `size` counts nodes, `words` the characters of rules.
+    """
 
     root: Node
     ruled: Ruled | None
     schema: Schema
     size: int
+    words: int
     faults: tuple[Cause, ...]
 
 
@@ -54,14 +59,15 @@ def survey(said: object) -> Surveyed:
 def _survey(raw: bytes) -> Surveyed:
     found = read(msgspec.json.decode(raw), "")
     faults = list(found.faults)
-    ruled = None
+    ruled, words = None, 0
     if not faults:
         compiled = compile_rules(found.root, "")
-        ruled = compiled.root
+        ruled, words = compiled.root, compiled.size
         faults += compiled.faults
         faults += _default_faults(found.root, "")
     schema = shape(found.root)
-    return Surveyed(found.root, ruled, schema, _size(found.root), tuple(faults[:MAX_FAULTS]))
+    told = tuple(faults[:MAX_FAULTS])
+    return Surveyed(found.root, ruled, schema, _size(found.root), words, told)
 
 
 def _size(root: Node) -> int:
@@ -103,7 +109,7 @@ def faults(document: Document, old: Document | None) -> Iterator[Cause]:
     yield from _stored_faults(document)
     if old is not None and mapping(old, "spec") == spec:
         return
-    versions, size = items(spec, "versions"), 0
+    versions, seen = items(spec, "versions"), dict[int, Surveyed]()
     if len(versions) > MAX_VERSIONS:
         yield too_many("spec.versions", len(versions), MAX_VERSIONS)
         return
@@ -114,9 +120,11 @@ def faults(document: Document, old: Document | None) -> Iterator[Cause]:
         if not isinstance(said, dict):
             continue
         found = survey(said)
-        size += found.size
-        if size > MAX_SIZE:
-            why = f"the schemas of a definition may have at most {MAX_SIZE} nodes together"
+        seen[id(found)] = found
+        size, words = sum(s.size for s in seen.values()), sum(s.words for s in seen.values())
+        if size > MAX_SIZE or words > MAX_WORDS:
+            why = f"the schemas of a definition may have at most {MAX_SIZE} nodes, and rules of"
+            why = f"{why} {MAX_WORDS} characters, together"
             yield forbidden(f"{path}.schema.openAPIV3Schema", why)
             return
         for cause in found.faults:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
-from isthmus.errors import Cause
+from isthmus.errors import Cause, TooLarge
 from isthmus.model.crd import jsonpath, printed, rules
 from isthmus.model.crd.definition import Surveyed, survey
 from isthmus.model.crd.values import ABSENT
@@ -139,7 +140,9 @@ def _convert(schemas: Mapping[str, Schema], stored: str) -> Convert:
         schema = schemas[wanted]
         prune(schema, copy)
         drop_nulls(schema, copy)
-        defaults(schema, copy)
+        # Where the definition now asks for too many defaults, what is there is shown without.
+        with suppress(TooLarge):
+            defaults(schema, copy)
         return copy
 
     return convert

@@ -34,6 +34,9 @@ from isthmus.model.walk import MAX_FAULTS, join, type_faults
 MAX_STEPS: Final = 500_000
 """Steps of checking one object: about half a second."""
 
+_TRY: Final = 8
+"""Steps that it takes to try one of several schemas, beside what it checks."""
+
 ABSENT: Final = NOTHING
 """In place of an old value: there is none to compare with."""
 
@@ -296,7 +299,7 @@ class _Check:
 
     def _try(self, part: Node, value: Any, path: str) -> list[Cause]:  # noqa: ANN401 - JSON
         """The faults that the value has for a part alone."""
-        inner = _Check(self.steps)
+        inner = _Check(self.steps - _TRY)
         try:
             inner.node(part, value, ABSENT, path)
         except _Enough:
