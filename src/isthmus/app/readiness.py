@@ -1,8 +1,9 @@
 """When a server is ready, and how it says so.
 
 Ready: the store is open, the first sync is done, everything listens, and the files are written. The
-default namespaces and the ConfigMap of endpoints are waited for a moment: who comes right after the
-ready line takes them for granted, but a store that cannot write must not hide one that can read.
+default namespaces and roles and the ConfigMap of endpoints are waited for a moment: who comes right
+after the ready line takes them for granted, but a store that cannot write must not hide one that
+can read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Any
 
 from isthmus.aio import deadline
 from isthmus.app import announce
@@ -18,6 +20,7 @@ from isthmus.app.certificates import Certificates
 from isthmus.app.means import Means
 from isthmus.board import Board
 from isthmus.config import ServerConfig
+from isthmus.controllers import roles
 from isthmus.engine import View, query
 from isthmus.errors import DeadlineExceeded
 from isthmus.mesh.tables import NAMESPACES
@@ -89,7 +92,7 @@ class Readiness:
         certificates: Certificates,
     ) -> None:
         """Tell the world where we listen; from then on we are ready."""
-        await self._for_a_moment("making the default namespaces", self._namespaces)
+        await self._for_a_moment("making the default namespaces and roles", self._defaults)
         announce.write_files(self._config, endpoints, certificates)
         publish = partial(announce.publish, objects, self._config, endpoints)
         publishing = group.create_task(self._means.keep("publish", publish), name="publish")
@@ -105,10 +108,13 @@ class Readiness:
         except DeadlineExceeded as fault:
             self._log.warning("still trying", what=fault.message)
 
-    async def _namespaces(self) -> None:
+    async def _defaults(self) -> None:
         """The controllers have made what users take for granted."""
-        key = ObjectKey(self._config.cluster, "", DEFAULT_NAMESPACE)
+        cluster = self._config.cluster
+        key = ObjectKey(cluster, "", DEFAULT_NAMESPACE)
         async with self._board.subscribe() as watched:
             watched.add(stands, key)
-            while not (await watched.next())[stands, key]:
-                pass
+            watched.add(roles.settled, cluster)
+            known: dict[tuple[Any, ...], bool] = {}
+            while len(known) < 2 or not all(known.values()):
+                known |= await watched.next()

@@ -151,3 +151,10 @@ def plan(db: View, key: ObjectKey) -> Plan:
         return ()
     merge = canonical({"rules": msgspec.to_builtins(rules)})
     return (Update(ROLE_RESOURCE, "", key.name, row.metadata.uid, merge),)
+
+
+@query
+def settled(db: View, cluster: str) -> bool:
+    """Whether every default role and binding is there, with all that it should have."""
+    gathering = (ObjectKey(cluster, "", role.name) for role in ROLES if role.gathers)
+    return not defaults(db, cluster) and not any(plan(db, key) for key in gathering)

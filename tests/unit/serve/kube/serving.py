@@ -19,17 +19,24 @@ import aiohttp
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from isthmus.aio import Clock, SystemClock
+from isthmus.board import Board, Intake, Intakes
 from isthmus.ca import Authority, Keyring, make
+from isthmus.controllers import Settings, Wiring, build
+from isthmus.controllers.roles import settled
+from isthmus.engine import Database
+from isthmus.mesh import CENSUS, SOURCES, facts
 from isthmus.model.registry import BUILT_IN, Registry
 from isthmus.serve.kube.accounts import AccountTokens
-from isthmus.serve.kube.api import Dispatcher, Verdict
+from isthmus.serve.kube.api import Dispatcher, Verdict, no_fence
 from isthmus.serve.kube.auth import Authorizer
 from isthmus.serve.kube.escalation import NoEscalation
 from isthmus.serve.kube.limits import DEFAULT_LIMITS, Limits
+from isthmus.serve.kube.rbac import Rbac
 from isthmus.serve.kube.server import KubeApi
 from isthmus.store.memory import Memory
 from isthmus.store.objects import Admission, Objects
 from tests.support.log import ListLog
+from tests.support.rights import HERE
 from tests.support.rights import authorizer as rights_of
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -185,6 +192,34 @@ class Served:
         return Client(session, self.url, tls or self.client_tls(user, *groups))
 
 
+class Government:
+    """Board and controllers of a server: what makes of written roles rights that count."""
+
+    def __init__(self, served: Served) -> None:
+        clock, log = served.clock, served.log
+        intakes = {name: Intake(*source) for name, source in SOURCES.items()}
+        where = Intakes(intakes, Intake(CENSUS, facts))
+        store = served.store
+        self.board = Board(Database(), HERE, store, where, clock=clock, random=Random(2), log=log)
+        self.rights = Rbac(self.board, HERE)
+        objects = Objects(store, clock=clock, random=Random(3))
+        wiring = Wiring(
+            self.board, self.board.commit, objects, BUILT_IN.by_key_resource,
+            served.keyring.sign_kept, clock, Random(4), log,
+        )  # fmt: skip
+        self.controllers = build(HERE, Settings("linkerd", "PEM"), wiring)
+
+    async def begin(self, tasks: asyncio.TaskGroup, stack: AsyncExitStack) -> None:
+        """Run; return when every default role is there."""
+        for run in (self.board.run, self.controllers.run):
+            stack.callback(tasks.create_task(run()).cancel)
+        await self.board.at(0)
+        async with self.board.subscribe() as watched:
+            watched.add(settled, HERE)
+            while not (await watched.next())[settled, HERE]:
+                pass
+
+
 @asynccontextmanager
 async def serving(
     *,
@@ -194,12 +229,17 @@ async def serving(
     authorizer: Authorizer | None = None,
     admissions: tuple[Admission, ...] = (),
     tls: bool = True,
+    governed: bool = False,
 ) -> AsyncIterator[Served]:
-    """A server that runs while the block does; `admin` may everything."""
+    """A server that runs while the block does; `admin` may everything.
+
+    `governed`: with board and controllers, so that roles and bindings that are written count.
+    """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         served = Served(stack, clock or SystemClock(), folder)
-        rights = authorizer or rights_of()
+        government = Government(served) if governed else None
+        rights = government.rights if government else authorizer or rights_of()
         gates = (*admissions, NoEscalation(rights, served.store))
         objects = Objects(served.store, clock=served.clock, random=Random(7), admissions=gates)
         dispatcher = Dispatcher(
@@ -213,6 +253,7 @@ async def serving(
             limits=limits,
             secret=b"test",
             observe=served.verdicts.append,
+            fence=government.board.at if government else no_fence,
         )
         api = served.api = KubeApi(dispatcher, clock=served.clock, log=served.log, limits=limits)
         listening = socket.create_server(("127.0.0.1", 0))
@@ -221,5 +262,7 @@ async def serving(
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         served.running = tasks.create_task(api.run())
         stack.callback(served.running.cancel)
+        if government is not None:
+            await government.begin(tasks, stack)
         served.admin = await served.client("admin", "system:masters")
         yield served
