@@ -8,6 +8,7 @@ conflict, which `force` decides for the applier.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from isthmus.errors import Cause, Conflict
 from isthmus.model.kind import Document, Version
@@ -127,6 +128,9 @@ def _restored(
 
 Conflicts = Mapping[Manager, FieldSet]
 
+SHOWN: Final = 256
+"""Most conflicts that a refusal names: or a large object answers with many times itself."""
+
 
 def _conflicts(managed: Mapping[Manager, Held], changes: Changes, me: Manager) -> Conflicts:
     found: dict[Manager, FieldSet] = {}
@@ -139,27 +143,29 @@ def _conflicts(managed: Mapping[Manager, Held], changes: Changes, me: Manager) -
 
 
 def _refuse(conflicts: Conflicts, allowed: FieldSet) -> None:
-    """Conflict naming every manager and field, unless all are allowed."""
+    """Conflict naming every manager and field (up to SHOWN of them), unless all are allowed."""
     found = [
-        (str(manager), fields.show(path))
+        (manager, path)
         for manager in sorted(conflicts)
         for path in conflicts[manager].difference(allowed).paths()
     ]
     if found:
+        told = [(str(manager), fields.show(path)) for manager, path in found[:SHOWN]]
         causes = [
             Cause(path, f"conflict with {manager}", "FieldManagerConflict")
-            for manager, path in found
+            for manager, path in told
         ]
-        raise Conflict(_message(found), causes=causes)
+        raise Conflict(_message(told, len(found)), causes=causes)
 
 
-def _message(found: list[tuple[str, str]]) -> str:
+def _message(told: list[tuple[str, str]], count: int) -> str:
     """Kubernetes' sentence, which kubectl prints above its advice."""
-    if len(found) == 1:
-        manager, path = found[0]
+    if count == 1:
+        manager, path = told[0]
         return f"Apply failed with 1 conflict: conflict with {manager}: {path}"
     paths: dict[str, list[str]] = {}
-    for manager, path in found:
+    for manager, path in told:
         paths.setdefault(manager, []).append(f"- {path}")
     lines = [line for each in paths for line in (f"conflicts with {each}:", *paths[each])]
-    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+    more = [f"and {count - len(told)} more"] if count > len(told) else []
+    return f"Apply failed with {count} conflicts: " + "\n".join((*lines, *more))

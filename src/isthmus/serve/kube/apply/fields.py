@@ -20,6 +20,9 @@ from isthmus.model.document import MAX_DEPTH
 Path = tuple[str, ...]
 """The steps to a place, from the object's root."""
 
+LONGEST_SHOWN: Final = 1024
+"""Most characters of a path in a message."""
+
 _NONE: Final[frozenset[str]] = frozenset()
 _LONGEST_KEPT: Final = 256
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -133,8 +136,9 @@ def _text(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def show(path: Path) -> str:
-    """A path as messages have it: `.spec.containers[name="x"].image`."""
-    return "".join(map(_shown, path))
+    """A path as messages have it: `.spec.containers[name="x"].image`, cut where it is very long."""
+    text = "".join(map(_shown, path))
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
 
 
 def _shown(step: str) -> str:

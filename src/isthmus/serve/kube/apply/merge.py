@@ -50,10 +50,9 @@ def _order(
 
     Yields an index into `live` for an item that only it has, else a step of `config`.
     """
-    waiting = iter(config)
-    shared = iter([step for step in config if step in set(live)])
+    waiting, present, applied = iter(config), set(live), set(config)
+    shared = (step for step in config if step in present)
     following = next(shared, None)
-    applied = set(config)
     for index, step in enumerate(live):
         if step not in applied:
             yield index, None

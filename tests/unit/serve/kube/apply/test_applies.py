@@ -153,3 +153,13 @@ def test_a_default_takes_the_place_of_what_went_in_another_version() -> None:
     shown = {**live, "apiVersion": "example.io/v2"}
     new = applied(who("me", "v2"), shown, thing("v2", text="a"))
     assert spec_of(new) == {"mode": "off", "text": "a", "number": 1}
+
+
+def test_a_refusal_is_bounded() -> None:
+    long, many = "x" * 5000, range(400)
+    live = applied(writes("one"), None, thing(any={long: {str(n): 1 for n in many}}))
+    with pytest.raises(Conflict, match="failed with 400 conflicts") as refused:
+        applied(writes("two"), live, thing(any={long: {str(n): 2 for n in many}}))
+    assert len(refused.value.causes) == 256
+    assert refused.value.message.endswith("and 144 more")
+    assert len(refused.value.message) < 300_000
