@@ -62,6 +62,20 @@ class Subscription:
             self._busy = False
         return changes
 
+    async def settled(self) -> Mapping[tuple[Any, ...], Any]:
+        """As `next`, but may be empty: cells were added or changed, and told nothing new.
+
+        So the owner learns that all it has added is up to date; a cell not told of so far fails.
+        """
+        if self._busy:
+            msg = "a subscription has one owner: two tasks await settled()"
+            raise RuntimeError(msg)
+        self._busy = True
+        try:
+            return await self._take()
+        finally:
+            self._busy = False
+
     async def _take(self) -> Mapping[tuple[Any, ...], Any]:
         await self._woken.wait()
         while not self._settle():

@@ -33,18 +33,18 @@ class Resource(Protocol):
 
     @property
     def chunk(self) -> bytes:
-        """Field 2 of DeltaDiscoveryResponse with tag and length: Resource{1 version, 2 Any, 3 name}."""
+        """Field 2 of DeltaDiscoveryResponse, framed: Resource{1 version, 2 Any, 3 name}."""
 
     @property
     def any_chunk(self) -> bytes:
-        """Field 2 of DiscoveryResponse with tag and length: an Any."""
+        """Field 2 of DiscoveryResponse, framed: an Any."""
 
     @property
     def clusters(self) -> tuple[str, ...] | None:
-        """The clusters that a route configuration or listener sends to; () for other types.
+        """The clusters that a route configuration or listener sends to, an aggregate its members.
 
         It is held back until the proxy has them, and they stay while it may be in use. None says
-        that they are not known: then it waits for every cluster.
+        that they are not known: then it waits for every cluster. () for all other resources.
         """
 
     @property
