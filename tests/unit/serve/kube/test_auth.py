@@ -218,6 +218,10 @@ def test_anonymous_put_on_is_not_authenticated() -> None:
         (("Impersonate-Group", "system:masters"),),
         (("Impersonate-User", "a"), ("Impersonate-User", "b")),
         (("Impersonate-User", ""),),
+        (("Impersonate-User", "a\udcff"),),
+        (("Impersonate-User", "a"), ("Impersonate-Group", "x\x7f")),
+        (("Impersonate-User", "a"), ("Impersonate-Extra-", "x")),
+        (("Impersonate-User", "a"), ("Impersonate-Extra-%0a", "x")),
         (("Impersonate-User", "a"), *[("Impersonate-Group", f"g{n}") for n in range(70)]),
     ],
 )
@@ -230,3 +234,66 @@ def test_a_user_as_reviews_show_it() -> None:
     shown = auth.user_info(User("a", ("g",), "7", {"k": ("v",)}))
     assert shown == {"username": "a", "uid": "7", "groups": ["g"], "extra": {"k": ["v"]}}
     assert auth.user_info(User("a")) == {"username": "a"}
+
+
+def test_keys_of_extras_are_percent_decoded() -> None:
+    headers = (("Impersonate-User", "eve"), ("Impersonate-Extra-acme.io%2fscope", "v"))
+    worn = impersonate(headers, BOB, MayImpersonate(("users", "eve"), ("userextras", "v")))
+    assert worn.extra == {"acme.io/scope": ("v",)}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "system:serviceaccount:faces:",
+        "system:serviceaccount::face",
+        "system:serviceaccount:faces:a:b",
+        "system:serviceaccount:FACES:face",
+        "system:serviceaccounts:faces:face",
+        "xsystem:serviceaccount:faces:face",
+    ],
+)
+def test_what_only_looks_like_an_account_is_a_user(name: str) -> None:
+    headers = (("Impersonate-User", name),)
+    account = name.rpartition(":")[2]
+    with pytest.raises(Forbidden, match='resource "users"'):
+        impersonate(headers, BOB, MayImpersonate(("serviceaccounts", account)))
+    worn = impersonate(headers, BOB, MayImpersonate(("users", name)))
+    assert worn.groups == ("system:authenticated",)
+
+
+def test_who_says_to_be_nobody_is_not_authenticated() -> None:
+    headers = (("Impersonate-User", "x"), ("Impersonate-Group", "system:unauthenticated"))
+    rule = MayImpersonate(("users", "x"), ("groups", "system:unauthenticated"))
+    assert impersonate(headers, BOB, rule).groups == ("system:unauthenticated",)
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "selector", "namespace", "name"),
+    [
+        ("get", "/api/v1/namespaces/a", "", "a", "a"),
+        ("list", "/api/v1/namespaces", "metadata.name=a", "", "a"),
+        ("get", "/api/v1/nodes/a", "", "", "a"),
+        ("list", "/api/v1/namespaces/a/pods", "", "a", ""),
+        ("list", "/api/v1/namespaces/a/pods", "metadata.name=x", "a", "x"),
+        ("watch", "/api/v1/namespaces/a/pods", "metadata.name==x", "a", "x"),
+        (
+            "deletecollection",
+            "/api/v1/namespaces/a/pods",
+            "status.phase=Y,metadata.name=x",
+            "a",
+            "x",
+        ),
+        ("list", "/api/v1/namespaces/a/pods", "metadata.name!=x", "a", ""),
+        ("list", "/api/v1/namespaces/a/pods", "metadata.names=x", "a", ""),
+        ("create", "/api/v1/namespaces/a/pods", "metadata.name=x", "a", ""),
+        ("get", "/api/v1/namespaces/a/pods/y", "metadata.name=x", "a", "y"),
+        ("list", "/api/v1/namespaces/a/pods", "metadata.name=x\\,y", "a", "x,y"),
+    ],
+)
+def test_what_a_request_asks_about(
+    verb: str, path: str, selector: str, namespace: str, name: str
+) -> None:
+    query = {"fieldSelector": (selector,)} if selector else {}
+    asked = auth.attributes("GET", verb, parse(path), query)
+    assert (asked.namespace, asked.name) == (namespace, name)
