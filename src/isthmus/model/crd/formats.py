@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from email.errors import HeaderParseError
-from email.headerregistry import Address
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 from urllib.parse import urlsplit
@@ -25,6 +23,7 @@ _COLOR: Final = re.compile(r"#?([0-9a-f]{3}|[0-9a-f]{6})")
 _RGB: Final = re.compile(r"rgb\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)", re.ASCII)
 _CARD: Final = re.compile(r"[0-9 -]{13,23}")
 _SSN: Final = re.compile(r"\d{3}[- ]?\d{2}[- ]?\d{4}", re.ASCII)
+_USER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*")
 _ISBN: Final = re.compile(r"[0-9]{9}[0-9X]|[0-9]{13}")
 
 
@@ -44,11 +43,12 @@ def _date(text: str) -> bool:
 
 
 def _email(text: str) -> bool:
-    try:
-        parsed = Address(addr_spec=text)
-    except (HeaderParseError, ValueError, IndexError):
-        return False
-    return bool(parsed.username and parsed.domain)
+    user, _, domain = text.rpartition("@")
+    return (
+        len(user) <= 64
+        and _USER.fullmatch(user) is not None
+        and not subdomain_problems(domain.lower())
+    )
 
 
 def _uri(text: str) -> bool:

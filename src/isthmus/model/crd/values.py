@@ -58,8 +58,10 @@ def faults(root: Node, value: Any, old: Any = ABSENT, path: str = "") -> list[Ca
 
 
 def same(one: Any, other: Any) -> bool:  # noqa: ANN401 - JSON
-    """Whether two JSON values are the same; true is not 1."""
-    return type(one) is type(other) and bool(one == other)
+    """Whether two JSON values are the same; true is not 1, however deep it stands."""
+    if type(one) is not type(other) or one != other:
+        return False
+    return not isinstance(one, dict | list) or identity(one) == identity(other)
 
 
 def correlated(node: Node, old: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
