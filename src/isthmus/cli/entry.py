@@ -20,6 +20,7 @@ COMMANDS = {
         "isthmus.cli.commands.diagnostics:diagnostics",
         "Ask a control plane what it tells proxies.",
     ),
+    "lab": ("isthmus.cli.commands.lab:lab", "Whole clusters on this machine."),
     "server": ("isthmus.cli.commands.server:server", "Run a cluster's control plane."),
     "version": ("isthmus.cli.commands.version:version", "Print the version."),
 }

@@ -1,0 +1,28 @@
+"""Clusters on one machine: control planes, nodes and pods in network namespaces, no containers.
+
+What it is: whole clusters to try, test and show the mesh with. Each has a real `isthmus server`;
+its nodes are a client of that server, and its pods are processes of this machine with a network of
+their own. It works as root and, through a user namespace, without. What it is not: a sandbox.
+Pods share the machine's files and users; the lab is no boundary between them.
+
+Nothing outlives it: everything of a lab lives in one PID namespace that its first process holds,
+and nothing in it has a name outside. `lab down`, Ctrl-C and SIGKILL come to the same; only files
+can be left, and the next `lab up` removes them.
+
+    topology    what a lab consists of, read from YAML
+    addressing  who gets which address, from the topology alone
+    images      what an image name means: a command
+    starter     the part outside the namespaces
+    runtime     the part inside
+    cluster     one cluster, running
+    network     namespaces, links, routes, relays
+    pods        what a kubelet does
+    kubelet     a node's endpoint: logs and exec
+    balancers   LoadBalancer Services
+    hosts       machines outside every cluster
+"""
+
+from isthmus.lab.state import State
+from isthmus.lab.topology import Topology, load
+
+__all__ = ["State", "Topology", "load"]

@@ -1,0 +1,19 @@
+"""A lab's networks: namespaces, links, routes, translation, and the ways in from the machine.
+
+What it is: everything by system calls and netlink, so that a user's machine needs no `ip`,
+`iptables` or `nft`. What it is not: it knows no Kubernetes.
+
+    sandbox     leaving the machine's namespaces; the promise that nothing outlives the lab
+    namespace   a network namespace held by an open file, never by a name
+    fabric      bridges, routers, where pods and hosts are plugged in
+    links, nat  rtnetlink and nf_tables
+    broker      listeners on the machine, handed in from outside
+    relay       bytes between namespaces
+"""
+
+from isthmus.lab.network.broker import Outside
+from isthmus.lab.network.fabric import Fabric, Router
+from isthmus.lab.network.namespace import Namespace
+from isthmus.lab.network.relay import DatagramRelay, Relay
+
+__all__ = ["DatagramRelay", "Fabric", "Namespace", "Outside", "Relay", "Router"]

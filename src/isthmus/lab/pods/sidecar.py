@@ -1,0 +1,83 @@
+"""The seam for what stands beside a pod's applications: a proxy, run by the host's agent.
+
+The lab calls it at four moments of a pod's life and knows nothing more. Without one, pods run bare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from isthmus.lab.network.namespace import Namespace
+from isthmus.lab.pods.api import Document
+from isthmus.lab.pods.process import Launch, Process
+from isthmus.lab.pods.states import Record
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a pod lives, for those who stand beside it."""
+
+    cluster: str
+    document: Document
+    node: str
+    host_ip: str
+    ip: IPv4Address
+    namespace: Namespace
+    folder: Path
+    """In memory, of this pod alone, gone with it."""
+    logs: Path
+    """Where output goes that people may want to read."""
+    start: Callable[[Launch], Awaitable[Process]]
+    """Starts a process in the pod's namespaces."""
+    token: Callable[[str, int], Awaitable[str]]
+    """A ServiceAccount token of the pod, for an audience and so many seconds."""
+    changed: Callable[[], None]
+    """To be called when `Sidecar.records` has changed."""
+
+
+class Sidecar(Protocol):
+    """One pod's. Its methods are called in this order, each once."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Containers of the pod's spec that it plays: the lab does not run them."""
+        ...
+
+    def records(self) -> Mapping[str, Record]:
+        """What the pod's status tells of those containers."""
+        ...
+
+    async def start(self) -> None:
+        """Before the pod's first container: rules, then processes. Returns when it carries traffic.
+
+        Raises:
+            IsthmusError, OSError: it cannot; the pod waits and it is tried again.
+        """
+        ...
+
+    async def drain(self, grace: float) -> None:
+        """The pod is going: let peers find other ones first; `grace` seconds at most."""
+        ...
+
+    async def stop(self) -> None:
+        """The pod's containers have ended."""
+        ...
+
+
+class Sidecars(Protocol):
+    """Says which pods get one."""
+
+    def beside(self, place: Place) -> Sidecar | None:
+        """The sidecar of a pod that was injected; None for others."""
+        ...
+
+
+class Bare:
+    """Where no agent is: no pod gets one."""
+
+    def beside(self, place: Place) -> Sidecar | None:
+        return None
