@@ -28,7 +28,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Open connections of all clients together."""
     connections_each: int = 4096
     """Open connections from one address (or IPv6 /64)."""
-    strangers: int = 1024
+    strangers: int = 512
     """Of these, how many on which nobody has yet proved who they are; TLS handshakes count."""
     request_time: float = 60.0
     """A request that is no watch must be answered, to the last byte, within this."""
@@ -40,6 +40,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A watcher that takes nothing for so long is cut off."""
     watch_time: float = 3600.0
     """Longest watch; the client starts the next one from its last revision."""
+    trust_time: float = 5.0
+    """Who watches is asked for their rights again with the first event after so long."""
     bookmark_time: float = 60.0
     """Pause between bookmarks."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from aiohttp import web
 
 from isthmus.aio import Clock, deadline
@@ -20,7 +22,11 @@ class Sending:
         verdict: Verdict,
         clock: Clock,
         limits: Limits,
+        confirm: Callable[[], Awaitable[None]],
     ) -> None:
+        """`confirm` raises if the client may no longer have what it is being sent."""
+        self._confirm = confirm
+        self._confirmed = clock.now()
         self._request = request
         self._call = call
         self._verdict = verdict
@@ -80,5 +86,8 @@ class Sending:
         await response.write_eof()
 
     async def _write(self, data: bytes) -> None:
+        if self._call.watching and self._clock.now() - self._confirmed >= self._limits.trust_time:
+            await self._confirm()
+            self._confirmed = self._clock.now()
         async with deadline(self._clock, self._limits.write_time, "a slow reader"):
             await self.response.write(data)

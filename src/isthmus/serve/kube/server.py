@@ -71,7 +71,7 @@ class KubeApi:
             lingering_time=1.0,
             access_log=None,
             max_line_size=16 * 1024,
-            max_field_size=16 * 1024,
+            max_field_size=10 * 1024,  # a token is at most 8 KiB
             max_headers=100,
         )
         self._runner = web.ServerRunner(handlers, shutdown_timeout=SHUTDOWN)
@@ -138,7 +138,10 @@ class KubeApi:
             greet=lambda: greet(request),
         )
         verdict = Verdict(call)
-        sending = Sending(request, call, verdict, self._clock, self._limits)
+        sending = Sending(
+            request, call, verdict, self._clock, self._limits,
+            lambda: self._dispatcher.authenticate(call, Verdict(call)),
+        )  # fmt: skip
         try:
             return await self._answered(sending, call, verdict)
         except ConnectionError:  # the client left while it was written to

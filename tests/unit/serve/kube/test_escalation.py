@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
 
 from isthmus.model.kind import Document
+from isthmus.serve.kube.limits import Limits
 from tests.support.rights import account, allow, allow_urls, binding, group, role, user
 from tests.unit.serve.kube.serving import Client, Reply, Served, serving
 
@@ -270,3 +272,43 @@ async def test_accounts_and_look_alikes(subject: Document, allowed: bool) -> Non
             binding("b", "Role/r", subject, namespace="a"),
         )
         assert (await bot.get(pods)).code == (200 if allowed else 403)
+
+
+async def test_a_watch_ends_with_the_rights_of_who_watches() -> None:
+    cms = "/api/v1/namespaces/a/configmaps"
+    async with serving(governed=True, limits=Limits(trust_time=0)) as served:
+        await made(
+            served,
+            role("r", allow("watch", "configmaps"), namespace="a"),
+            binding("b", "Role/r", user("bob"), namespace="a"),
+        )
+        client = await served.client("bob")
+        async with client.watch(f"{cms}?watch=1") as lines:
+            await served.admin.post(cms, {"metadata": {"name": "one"}})
+            assert await lines.take(1) == [("ADDED", "one")]
+            await served.admin.ask("DELETE", f"{IN_A}/rolebindings/b")
+            await served.admin.post(cms, {"metadata": {"name": "two"}})
+            with pytest.raises(aiohttp.ClientError):
+                await lines.next()
+        assert (await client.get(f"{cms}?watch=1")).code == 403
+        assert not served.log.lines
+
+
+async def test_a_watch_ends_with_the_account_of_who_watches() -> None:
+    cms, accounts = "/api/v1/namespaces/a/configmaps", "/api/v1/namespaces/a/serviceaccounts"
+    async with serving(governed=True, limits=Limits(trust_time=0)) as served:
+        await made(
+            served,
+            role("r", allow("watch", "configmaps"), namespace="a"),
+            binding("b", "Role/r", account("a", "bot"), namespace="a"),
+        )
+        await served.admin.post(accounts, {"metadata": {"name": "bot"}})
+        issued = await served.admin.post(f"{accounts}/bot/token", {})
+        bot = await served.client(token=issued.json["status"]["token"])
+        async with bot.watch(f"{cms}?watch=1") as lines:
+            await served.admin.post(cms, {"metadata": {"name": "one"}})
+            assert await lines.take(1) == [("ADDED", "one")]
+            await served.admin.ask("DELETE", f"{accounts}/bot")
+            await served.admin.post(cms, {"metadata": {"name": "two"}})
+            with pytest.raises(aiohttp.ClientError):
+                await lines.next()
