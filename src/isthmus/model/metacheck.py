@@ -33,7 +33,7 @@ def metadata_faults(document: Document, kind: Kind, old: Document | None) -> lis
         _namespace_faults(meta, kind),
         labels_faults(texts(meta, "labels"), "metadata.labels"),
         annotations_faults(texts(meta, "annotations"), "metadata.annotations"),
-        _finalizer_faults(meta, None if old is None else mapping(old, "metadata")),
+        _finalizer_faults(meta, kind, None if old is None else mapping(old, "metadata")),
         _owner_faults(meta),
     )
     return list(found)
@@ -98,13 +98,19 @@ def annotations_faults(annotations: Mapping[str, str], path: str) -> Iterator[Ca
             yield invalid(path, key, problem)
 
 
-def _finalizer_faults(meta: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
+def _finalizer_faults(
+    meta: Mapping[str, Any], kind: Kind, old: Mapping[str, Any] | None
+) -> Iterator[Cause]:
     path, finalizers = "metadata.finalizers", strings(meta, "finalizers")
     if len(finalizers) > MAX_ENTRIES:
         yield too_many(path, len(finalizers), MAX_ENTRIES)
         return
     for finalizer in finalizers:
-        yield from finalizer_faults(finalizer, path)
+        # Custom resources and their definitions may have finalizers of one word.
+        if not (kind.custom or kind.cleanup):
+            yield from finalizer_faults(finalizer, path)
+        else:
+            yield from (invalid(path, finalizer, each) for each in qualified_problems(finalizer))
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         both = "finalizer orphan and foregroundDeletion cannot be both set"
         yield invalid(path, finalizers, both)

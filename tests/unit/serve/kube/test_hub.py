@@ -239,3 +239,23 @@ async def test_a_selector_sees_arrivals_and_departures() -> None:
             assert [s.type for e in entries if (s := e.seen(None))] == [
                 "ADDED", "MODIFIED", "DELETED",
             ]  # fmt: skip
+
+
+async def test_watches_of_a_resource_that_is_gone_end_and_later_ones_begin_anew() -> None:
+    async with playing() as play:
+        since = await play.put(pod("a"))
+        with play.cursor(since) as waiting, play.cursor(0) as behind:
+            async with asyncio.TaskGroup() as tasks:
+                told = tasks.create_task(waiting.next(SOON))
+                await breathe()
+                play.hub.retire(["pods"])
+            assert told.result() == ()
+            assert waiting.closed
+            # What was there is told before the end.
+            assert names(await behind.next(SOON)) == ["a"]
+            assert await behind.next(SOON) == ()
+        with play.cursor(since) as later:
+            await play.put(pod("b"))
+            assert names(await later.next(SOON)) == ["b"]
+            assert not later.closed
+        assert play.hub.cursor("pods", Scope(), 0) is None
