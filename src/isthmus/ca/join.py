@@ -11,12 +11,16 @@ import base64
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, Self
 
 import msgspec
+from cryptography import x509
 
+from isthmus.ca.chains import fingerprint
 from isthmus.errors import BadRequest
+from isthmus.model.kind import Document
 
 PREFIX: Final = "isthmus-join."
 LIFETIME: Final = timedelta(hours=1)
@@ -101,3 +105,20 @@ def read(text: str) -> Invitation:
     if not (found.id.isascii() and found.id.isalnum() and len(found.id) <= 64):
         raise BadRequest("this is no join token")
     return found
+
+
+def hashes(anchors: Sequence[x509.Certificate]) -> tuple[str, ...]:
+    """What a token says of the anchors."""
+    return tuple(fingerprint(each) for each in anchors[:MOST_ANCHORS])
+
+
+def document(invitation: Invitation, host: str, namespace: str, expires: float) -> Document:
+    """The Secret that the control plane keeps of an invitation; `expires`: seconds since 1970."""
+    data = {"hash": invitation.hash, "host": host, "expires": str(int(expires))}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": invitation.object_name, "namespace": namespace},
+        "type": SECRET_TYPE,
+        "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
+    }
