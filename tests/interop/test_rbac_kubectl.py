@@ -319,3 +319,25 @@ def test_writes_and_refusals_are_in_the_audit_and_no_secret_is(
     assert base64.b64encode(b"hunter2").decode() not in text
     assert token not in text
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_files_of_a_server_are_closed_to_others(world: World) -> None:
+    public = {"ca.crt", "endpoints.json"}
+    home = world.server.home
+    assert home.stat().st_mode & 0o077 == 0
+    for path in home.rglob("*"):
+        mode = path.stat().st_mode & 0o777
+        allowed = 0o700 if path.is_dir() else 0o644 if path.name in public else 0o600
+        assert mode & ~allowed == 0, (path.name, oct(mode))
+
+
+def test_no_key_is_told_by_any_surface(world: World, kubectl: Kubectl) -> None:
+    told = [
+        kubectl("get", "configmaps,secrets,serviceaccounts", "-A", "-o", "json"),
+        kubectl("get", "--raw", "/openid/v1/jwks"),
+        world.server.admin("/metrics")[1],
+        world.server.log,
+    ]
+    for text in told:
+        assert "PRIVATE KEY" not in text
+        assert base64.b64encode(b"-----BEGIN PRIV")[:-2].decode() not in text
