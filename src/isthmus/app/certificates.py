@@ -17,6 +17,8 @@ from isthmus.errors import UserFault
 
 PERIOD = timedelta(days=1).total_seconds()
 """Seconds between two looks at the certificates' ages."""
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+"""Who the server is to nodes; kubeadm's name for it."""
 RENEW_BELOW = 1 / 3
 """Share of the lifetime that is left when a certificate is replaced."""
 
@@ -31,12 +33,25 @@ class Certificates:
         self._names = tuple(names)
         self._home = home
         self._clock = clock
+        self._to_kubelets: ssl.SSLContext | None = None
         self._server = self._issue()
         self.context = self._make_context()
 
     def admin(self) -> ca.Leaf:
         """A fresh client certificate that may everything (group system:masters)."""
         return self.authority.issue_client(ADMIN, [MASTERS], now=self._clock.utc())
+
+    def to_kubelets(self) -> ssl.SSLContext:
+        """TLS as the client of nodes: they trust this cluster's CA and its masters alone."""
+        held = self._to_kubelets
+        if held is None:
+            leaf = self.authority.issue_client(KUBELET_CLIENT, [MASTERS], now=self._clock.utc())
+            path = self._home / "kubelet-client.pem"
+            ca.write_atomic(path, leaf.certificate + leaf.key)
+            held = ssl.create_default_context(cadata=self.authority.bundle.decode())
+            held.load_cert_chain(path)
+            self._to_kubelets = held
+        return held
 
     def secret(self, purpose: str) -> bytes:
         """A secret of this cluster, the same after a restart, another for each purpose."""
@@ -49,6 +64,7 @@ class Certificates:
             if self._old():
                 self._server = self._issue()
                 self.context.load_cert_chain(self._path)
+                self._to_kubelets = None
                 renewed()
                 log.info("certificates renewed", until=self._server.not_after.isoformat())
 

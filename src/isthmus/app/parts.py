@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from isthmus import controllers
-from isthmus.app import announce, certificates, destination, figures, listeners, stores
+from isthmus.app import announce, certificates, destination, dns, figures, listeners, stores
 from isthmus.app.means import Means, Run
 from isthmus.app.readiness import Readiness
 from isthmus.board import Board, Intake, Intakes, LiveKinds
@@ -23,16 +23,18 @@ from isthmus.errors import DeadlineExceeded
 from isthmus.mesh import CENSUS, SOURCES, facts
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.admin import Admin, registry
+from isthmus.serve.dns import DnsServer, Resolver
 from isthmus.serve.kube.accounts import AccountTokens
 from isthmus.serve.kube.api import Dispatcher, Observe, Verdict
 from isthmus.serve.kube.auditlog import AuditLog
 from isthmus.serve.kube.escalation import NoEscalation
+from isthmus.serve.kube.node_proxy import NodeProxy
 from isthmus.serve.kube.rbac import Rbac
 from isthmus.serve.kube.server import KubeApi
 from isthmus.serve.linkerd import GrpcServer
 from isthmus.store.objects import Objects
 
-SERVED = ("kube", "destination", "admin")
+SERVED = ("kube", "destination", "dns", "admin")
 """The surfaces of this version; others have addresses already."""
 SOCKETS = ("kube", "admin")
 """Those that take a socket from us; gRPC makes its own."""
@@ -76,6 +78,7 @@ class Parts:
         self._open.callback(announce.withdraw, self._config)
         for name in SOCKETS:
             self._bind(name)
+        self._bind_dns()
         hosts = {self._endpoints["kube"].host} if "kube" in self._endpoints else set()
         self._certificates, self._keyring = certificates.load(
             self._config, self._means.clock, hosts=hosts
@@ -87,6 +90,7 @@ class Parts:
         self._start_controllers()
         await self._start_kube()
         self._start_destination()
+        self._start_dns()
         self._start_admin()
 
     def _warn_of_the_unserved(self) -> None:
@@ -107,6 +111,13 @@ class Parts:
             self._sockets[name] = listening
             self._endpoints[name] = listeners.bound(listening)
 
+    def _bind_dns(self) -> None:
+        at = self._config.listener(dns.NAME)
+        self._dns = None if at is None else dns.bind(at)
+        for each in self._dns or ():
+            self._open.enter_context(each)
+            self._endpoints[dns.NAME] = listeners.bound(each)
+
     async def _open_store(self) -> None:
         clock, random, log = self._means
         store = await stores.open_store(self._config.store, clock=clock)
@@ -120,7 +131,7 @@ class Parts:
         )
         self._kinds = LiveKinds(self._board, self._config.cluster)
         self.runs.append(("kinds", partial(self._means.keep, "kinds", self._kinds.run)))
-        self._board.commit([destination.mesh_settings(self._config)])
+        self._board.commit([destination.mesh_settings(self._config), *dns.hosts(self._config)])
         self.runs.append(("board", self._board.run))
         self._readings = figures.of_state(database, self._board, store)
         self.readiness = Readiness(self._config, self._means, store, self._board, self._stopping)
@@ -165,6 +176,7 @@ class Parts:
             tokens=AccountTokens(keyring, self._store, BUILT_IN, clock),
             issuer=keyring,
             fence=self._in_force,
+            nodes=NodeProxy(self._store, self._certificates.to_kubelets),
             secret=self._certificates.secret("continue tokens"),
             ready=lambda: not self.readiness.reasons(),
             observe=_both(requests.observe, audit.observe),
@@ -204,6 +216,18 @@ class Parts:
 
         self.runs.append(("destination", run))
         self._readings += figures.of_streams(server.streams)
+
+    def _start_dns(self) -> None:
+        if self._dns is None:
+            return
+        server = DnsServer(Resolver(self._board.read), *self._dns, self._means.clock)
+
+        async def run() -> None:
+            await self.readiness.settled()  # before, every name would seem to be missing
+            await server.run()
+
+        self.runs.append((dns.NAME, run))
+        self._readings += figures.of_dns(server.resolver)
 
     def _start_admin(self) -> None:
         if "admin" not in self._sockets:

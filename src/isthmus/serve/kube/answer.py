@@ -67,7 +67,17 @@ class Stream(NamedTuple):
     watching: bool = False
 
 
-Response = Answer | Stream
+class Takeover(NamedTuple):
+    """The handler speaks to the client itself: an upgraded protocol, or what is passed on.
+
+    `run` gets the server's own request object and returns its response; it is given as an opaque
+    value, so that handlers of documents need not know the HTTP library.
+    """
+
+    run: Callable[[Any], Awaitable[Any]]
+
+
+Response = Answer | Stream | Takeover
 
 
 def of_document(document: Any, code: int = 200, warnings: tuple[str, ...] = ()) -> Answer:  # noqa: ANN401 - any JSON value

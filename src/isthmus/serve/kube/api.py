@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from isthmus.aio import Clock
 from isthmus.ca.tokens import Keyring
@@ -31,7 +31,7 @@ from isthmus.serve.kube.options import is_watch
 from isthmus.serve.kube.query import Query, parse_query
 from isthmus.serve.kube.read import Reader
 from isthmus.serve.kube.reviews import Reviews
-from isthmus.serve.kube.routes import Plain, Route, Target, parse, verb
+from isthmus.serve.kube.routes import FOR_NODES, PASSED_ON, Plain, Route, Target, parse, verb
 from isthmus.serve.kube.show import Showings
 from isthmus.serve.kube.watch import Watching
 from isthmus.serve.kube.write import Editor
@@ -80,6 +80,15 @@ class Call:
     def watching(self) -> bool:
         """Whether it is a watch: answered for as long as the client likes."""
         return self.verb == "watch"
+
+    @cached_property
+    def lasting(self) -> bool:
+        """Whether it may last as long as the client likes: a watch, a followed log, an exec."""
+        route = self.route
+        if self.watching or isinstance(route, Plain):
+            return self.watching
+        followed = route.subresource == "log" and "follow" in self.query
+        return route.resource == "pods" and (route.subresource in FOR_NODES or followed)
 
     @cached_property
     def verb(self) -> str:
@@ -134,6 +143,14 @@ async def no_fence(revision: int) -> None:
     """Where rights come from elsewhere than from the store."""
 
 
+class Answering(Protocol):
+    """What answers for pods on their nodes: logs, execs, requests to the pod itself."""
+
+    async def answer(self, asked: Asked) -> Response:
+        """The response to an authorized request."""
+        ...
+
+
 class Dispatcher:
     """All of the API's handlers, wired."""
 
@@ -152,8 +169,10 @@ class Dispatcher:
         ready: Callable[[], bool] = lambda: True,
         observe: Observe = nobody_observes,
         fence: Fence = no_fence,
+        nodes: Answering | None = None,
     ) -> None:
         """`secret` keys continue tokens, `ready` is what /readyz says, `objects` writes."""
+        self._nodes = nodes
         self._store = store
         self._fence = fence
         self._openid = OpenId(issuer) if issuer is not None else None
@@ -264,6 +283,8 @@ class Dispatcher:
 
     async def _subresource(self, asked: Asked) -> Response:
         kind, name = asked.kind, asked.target.subresource
+        if self._nodes is not None and kind.resource == "pods" and name in PASSED_ON:
+            return await self._nodes.answer(asked)
         known = {"status": kind.status, "scale": kind.scale is not None}
         known["finalize"] = (kind.group, kind.plural) == ("", "namespaces")
         if not known.get(name):

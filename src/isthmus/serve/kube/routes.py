@@ -8,6 +8,7 @@ API conventions: "Resource URIs"; path segment names.)
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -47,13 +48,23 @@ class Plain(NamedTuple):
 
 Route = Target | Plain
 
+PROXY = re.compile(r"(?P<head>/api/v1/namespaces/[^/]+/pods/[^/]+/proxy)(?P<rest>/.*)?", re.DOTALL)
+"""A request for a pod itself: what follows `/proxy` is the pod's business, not ours."""
+
+PASSED_ON = frozenset({"log", "exec", "proxy"})
+"""Subresources of pods that somebody else answers, if there is anybody."""
+
+FOR_NODES = frozenset({"exec", "attach", "portforward", "proxy"})
+"""Subresources of pods that last as long as the client likes."""
+
 
 def parse(raw: str) -> Route:
     """The route of a raw (still percent-encoded) path without its query.
 
     Raises BadRequest for what cannot be a path of ours, NotFound for shapes that lead nowhere.
     """
-    parts = _segments(raw)
+    passed_on = PROXY.fullmatch(raw)
+    parts = _segments(passed_on["head"] if passed_on is not None else raw)
     match parts:
         case ("api", version, *rest) if rest:
             return _target("", version, tuple(rest), raw)
@@ -103,6 +114,8 @@ _ON_ONE = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELE
 _ON_MANY = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _CREATED = frozenset({"token", "binding", "eviction"})
 """Subresources that are POSTed to."""
+_ENTERED = frozenset({"exec", "attach", "portforward"})
+"""Subresources that are entered, by GET (WebSocket) or POST (SPDY): to read is not enough."""
 
 
 def verb(method: str, target: Target, *, watching: bool) -> str:
@@ -111,6 +124,10 @@ def verb(method: str, target: Target, *, watching: bool) -> str:
         found = _ON_MANY.get(method)
     elif target.subresource in _CREATED:
         found = "create" if method == "POST" else None
+    elif target.subresource in _ENTERED:
+        found = "create" if method in {"GET", "POST"} else None
+    elif target.subresource == "proxy" and method == "POST":
+        found = "create"
     else:
         found = _ON_ONE.get(method)
     if found is None:

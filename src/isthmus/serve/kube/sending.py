@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from isthmus.aio import Clock, deadline
-from isthmus.serve.kube.answer import Answer, Response, Stream, warning_headers
+from isthmus.serve.kube.answer import Answer, Response, Stream, Takeover, warning_headers
 from isthmus.serve.kube.api import Call, Verdict
 from isthmus.serve.kube.limits import Limits
 
@@ -56,6 +56,9 @@ class Sending:
             case Stream():
                 self._verdict.code = 200
                 await self._stream(response)
+            case Takeover():
+                self.response = await response.run(self._request)
+                self._verdict.code = self.response.status
         return self.response
 
     def _whole(self, answer: Answer) -> web.Response:

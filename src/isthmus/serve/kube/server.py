@@ -155,8 +155,8 @@ class KubeApi:
     async def _answered(self, sending: Sending, call: Call, verdict: Verdict) -> web.StreamResponse:
         try:
             await self._dispatcher.authenticate(call, verdict)
-            with self._shares.hold(verdict.client, watching=call.watching):
-                if call.watching:
+            with self._shares.hold(verdict.client, watching=call.lasting):
+                if call.lasting:
                     return await sending.send(await self._respond(call, verdict))
                 async with deadline(self._clock, self._limits.request_time, "the request"):
                     return await sending.send(await self._respond(call, verdict))
