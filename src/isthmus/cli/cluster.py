@@ -42,8 +42,8 @@ class Cluster:
         try:
             target = f"{self._at.path}{path}{'?' if query else ''}{urlencode(query)}"
             connection.request("GET", target, headers=self._headers())
-            answer = connection.getresponse()
-            return self._understand(path, answer.status, answer.read(LARGEST))
+            with connection.getresponse() as answer:
+                return self._understand(path, answer.status, answer.read(LARGEST))
         except (OSError, http.client.HTTPException) as fault:
             raise Unavailable(f"cannot reach {self._where}: {fault}") from fault
         finally:

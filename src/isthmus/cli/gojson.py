@@ -20,6 +20,11 @@ _ESCAPES = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
 
+_FIRST = {
+    "io.linkerd.proxy.destination.DestinationProfile": ("fully_qualified_name", "opaque_protocol")
+}
+"""Fields that linkerd's files declare before those with lower numbers."""
+
 
 def dumps(value: object, *, indent: int | None = 2) -> str:
     """`value` (dicts, lists, texts, numbers) as Go would write it, without a final newline."""
@@ -46,8 +51,10 @@ def camel(name: str) -> str:
 
 
 def _fields(message: Message) -> list[FieldDescriptor]:
-    """In the order of their declaration."""
-    return sorted(cast("Any", message.DESCRIPTOR).fields, key=lambda each: int(each.index))
+    """In the order of their declaration, in linkerd's files."""
+    first = _FIRST.get(message.DESCRIPTOR.full_name, ())
+    fields: list[FieldDescriptor] = list(cast("Any", message.DESCRIPTOR).fields)
+    return sorted(fields, key=lambda each: (each.name not in first, each.index))
 
 
 def _synthetic(oneof: OneofDescriptor) -> bool:
