@@ -36,7 +36,7 @@ def put(
     return Put(DEFINITIONS, key(name), row(raw))
 
 
-def rival(plural: str, **names: Any) -> Said:
+def rival(plural: str, **names: Any) -> Said:  # noqa: ANN401 - JSON
     said: Said = {
         "singular": plural[:-1],
         "kind": plural.title(),

@@ -18,7 +18,7 @@ from isthmus.model.kind import Kind, Version
 from isthmus.model.rbac import GROUP as RBAC
 from isthmus.model.registry import Kinds
 from isthmus.serve.kube import auth
-from isthmus.serve.kube.answer import Asked, Response
+from isthmus.serve.kube.answer import Answer, Asked, Response, Stream
 from isthmus.serve.kube.auth import ANONYMOUS, Attributes, Authorizer, TokenVerifier, User
 from isthmus.serve.kube.delete import Deleter
 from isthmus.serve.kube.documents import Documents
@@ -32,7 +32,7 @@ from isthmus.serve.kube.query import Query, parse_query
 from isthmus.serve.kube.read import Reader
 from isthmus.serve.kube.reviews import Reviews
 from isthmus.serve.kube.routes import FOR_NODES, PASSED_ON, Plain, Route, Target, parse, verb
-from isthmus.serve.kube.show import Showings
+from isthmus.serve.kube.show import Showings, deprecation
 from isthmus.serve.kube.watch import Watching
 from isthmus.serve.kube.write import Editor
 from isthmus.store.contract import Store
@@ -139,6 +139,9 @@ FENCED = frozenset({RBAC, DEFINITIONS})
 """Groups whose writes are answered when they are in force: rights, and definitions of kinds."""
 
 
+READS = frozenset({"get", "list", "watch"})
+
+
 async def no_fence(revision: int) -> None:
     """Where rights come from elsewhere than from the store."""
 
@@ -230,6 +233,9 @@ class Dispatcher:
                 if target.group in FENCED and asked.verb in WRITES:
                     # Rights that were given or taken are so when their writer hears of it.
                     await self._fence(self._store.revision)
+                if isinstance(answer, Answer | Stream) and _warns(asked):
+                    said = (*deprecation(asked.kind, asked.version), *answer.warnings)
+                    return answer._replace(warnings=said)
                 return answer
 
     async def _by(self, asked: Asked, handle: Callable[[Asked], Awaitable[Response]]) -> Response:
@@ -300,6 +306,11 @@ class Dispatcher:
                 return await self._editor.patch(asked)
             case _:
                 raise _not_allowed(asked.verb, kind)
+
+
+def _warns(asked: Asked) -> bool:
+    """Whether it is a read of a version on its way out; writes warn by themselves."""
+    return bool(asked.version.deprecated) and asked.verb in READS
 
 
 def _not_allowed(verb: str, kind: Kind) -> MethodNotAllowed:

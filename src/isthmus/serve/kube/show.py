@@ -43,6 +43,13 @@ def convert(kind: Kind, document: Document, to: str) -> Document:
     return {**converted, "apiVersion": kind.api_version(to)}
 
 
+def deprecation(kind: Kind, version: Version) -> tuple[str, ...]:
+    """The warning that comes with the use of a version that is on its way out."""
+    if not version.deprecated or kind.definition:
+        return (version.deprecated,) if version.deprecated else ()
+    return (f"{kind.api_version(version.name)} {kind.name} is deprecated: {version.deprecated}",)
+
+
 class Showing:
     """How one version of one kind is shown. Make it once and keep it: it holds encoded headings."""
 

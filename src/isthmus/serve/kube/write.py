@@ -13,7 +13,7 @@ from collections.abc import Callable
 from isthmus.aio import Clock
 from isthmus.errors import AlreadyExists, BadRequest, NotFound, Unavailable, UnsupportedMediaType
 from isthmus.model.document import get
-from isthmus.model.kind import Document, Kind, Version
+from isthmus.model.kind import Document
 from isthmus.serve.kube import negotiate, patch, scale
 from isthmus.serve.kube.answer import Answer, Asked, of_document
 from isthmus.serve.kube.apply import Writing, tracked
@@ -29,7 +29,7 @@ from isthmus.serve.kube.body import checked, of_kind, parse, place
 from isthmus.serve.kube.negotiate import MediaType
 from isthmus.serve.kube.options import Validation, WriteOptions, write_options
 from isthmus.serve.kube.read import Reader
-from isthmus.serve.kube.show import Showings, convert, shape_of
+from isthmus.serve.kube.show import Showings, convert, deprecation, shape_of
 from isthmus.store.codec import document as read_document
 from isthmus.store.codec import encode
 from isthmus.store.objects import ATTEMPTS, Change, Writer, Written, conflict
@@ -216,15 +216,8 @@ class Editor:
         shape = shape_of(asked.accept, asked.query, asked.version)
         raw = encode(written.document)
         body = showing.one(shape, raw, written.revision, self._clock.time())
-        said = (*_deprecation(asked.kind, asked.version), *warnings, *written.warnings)
+        said = (*deprecation(asked.kind, asked.version), *warnings, *written.warnings)
         return Answer(body, code, warnings=said)
-
-
-def _deprecation(kind: Kind, version: Version) -> tuple[str, ...]:
-    """The warning that comes with the use of a version that is on its way out."""
-    if not version.deprecated or kind.definition:
-        return (version.deprecated,) if version.deprecated else ()
-    return (f"{kind.api_version(version.name)} {kind.name} is deprecated: {version.deprecated}",)
 
 
 def _kept(who: Writing, stored: Document, document: Document) -> Document:

@@ -251,7 +251,7 @@ class Objects:
     async def _admitted(self, proposed: Proposed) -> _Admitted:
         compares: list[Compare] = []
         ops: list[Op] = []
-        warnings: list[str] = []
+        warnings = list(_warnings(proposed))
         for admission in self._admissions:
             verdict = await admission.admit(proposed)
             if verdict.document is not None and proposed.new is not None:
@@ -270,6 +270,14 @@ class Objects:
         present = {each.key: await self._store.get(each.key) for each in compares}
         moved = any(_revision(present[each.key]) != each.revision for each in compares)
         return Refused(present) if moved else Committed(unmoved.revision)
+
+
+def _warnings(proposed: Proposed) -> tuple[str, ...]:
+    """What the kind has to say of what somebody writes, not of what a delete marks."""
+    new = proposed.new
+    if new is None or proposed.subresource or "deletionTimestamp" in new["metadata"]:
+        return ()
+    return intake.warnings(proposed.kind, new, proposed.old)
 
 
 def _revision(record: Record | None) -> int:
