@@ -133,7 +133,9 @@ async def serve(how: str, where: str, pods: int) -> None:
         if where == "sqlite":
             store = await SQLite.open(path, clock=clock)
         await fill(store, pods)
-        limits = Limits(requests=MANY, watches=MANY, connections=MANY)
+        limits = Limits(
+            requests=MANY, watches=MANY, connections=MANY, connections_each=MANY, strangers=MANY
+        )
         dispatcher = Dispatcher(
             store=store,
             objects=Objects(store, clock=clock, random=Random(1)),
