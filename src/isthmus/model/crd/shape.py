@@ -29,6 +29,8 @@ _SCALARS: Final[Mapping[str, Type]] = {
     "boolean": Type.BOOLEAN,
 }
 
+_ANYTHING: Final = Schema(type=Type.ANY, keywords={"x-kubernetes-preserve-unknown-fields": True})
+
 _HEAD: Final[Mapping[str, Schema]] = {"apiVersion": STRING, "kind": STRING, "metadata": METADATA}
 
 
@@ -83,4 +85,4 @@ def _fields(node: Node, *, root: bool) -> Mapping[str, Schema]:
 def _values(node: Node) -> Schema | None:
     if node.values is not None:
         return _shape(node.values)
-    return Schema(type=Type.ANY) if node.open else None
+    return _ANYTHING if node.open else None

@@ -95,6 +95,8 @@ class Components:
             case Type.ARRAY:
                 node["type"] = "array"
                 node["items"] = self.field(schema.items) if schema.items else {}
+            case Type.ANY if schema.keywords:
+                pass  # a definition says itself what may stand there
             case other:
                 node.update(_PLAIN[other])
         return node | dict(_limits(schema)) | dict(schema.keywords)
