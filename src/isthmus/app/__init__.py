@@ -8,6 +8,7 @@ is not: it decides nothing about meshes or objects, and only `lab` and `cli` imp
     readiness   when it is ready, what stands in the way.
     means       time, chance, a log: what every part is given.
     listeners   sockets, bound before anything else can fail.
+    dns         the sockets of cluster DNS, and the operator's own names.
     figures     what /metrics tells.
     stores      the store that --store names.
     announce    endpoints.json, kubeconfig and the ConfigMap by which others find us.

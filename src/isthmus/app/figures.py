@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from isthmus.board import Board
 from isthmus.engine import Database
 from isthmus.serve.admin import Reading
+from isthmus.serve.dns import Resolver
 from isthmus.serve.kube.api import Verdict
 from isthmus.serve.kube.auditlog import AuditLog
 from isthmus.serve.kube.server import KubeApi
@@ -99,6 +100,25 @@ def of_streams(streams: Streams) -> list[Reading]:
             "counter",
             lambda: dict(streams.refused),
             ("method", "status"),
+        ),
+    ]
+
+
+def of_dns(resolver: Resolver) -> list[Reading]:
+    """What cluster DNS was asked, by how it ended."""
+    return [
+        Reading(
+            "isthmus_dns_answers_total",
+            "Answers of cluster DNS.",
+            "counter",
+            lambda: dict(resolver.counts),
+            ("transport", "code"),
+        ),
+        Reading(
+            "isthmus_dns_dropped_total",
+            "Packets that cluster DNS did not answer: they were no questions.",
+            "counter",
+            lambda: resolver.dropped,
         ),
     ]
 

@@ -166,6 +166,7 @@ def _build(reader: _Reader) -> ServerConfig:
         store=_store(reader, cluster, data_dir),
         listeners=reader.listeners(),
         cluster_domain=reader.one("cluster_domain", values.dns_name, ""),
+        dns_hosts=reader.many("dns_hosts", values.host_address),
         trust_domain=reader.one("trust_domain", values.dns_name, ""),
         control_plane_namespace=reader.one("control_plane_namespace", values.label, ""),
         cluster_networks=reader.many("cluster_networks", values.network),

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from isthmus.config.stores import StoreConfig
-from isthmus.config.values import HostPort, Network, PortRange
+from isthmus.config.values import HostAddress, HostPort, Network, PortRange
 
 
 class InboundPolicy(StrEnum):
@@ -55,6 +55,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     listeners: tuple[Listener, ...]
     """What listens, in the order of `LISTENERS`; a surface that is off is not here."""
     cluster_domain: str
+    dns_hosts: tuple[HostAddress, ...]
+    """Names outside the cluster that its DNS answers for."""
     trust_domain: str
     control_plane_namespace: str
     cluster_networks: tuple[Network, ...]

@@ -104,6 +104,13 @@ SETTINGS: tuple[Setting, ...] = (
         meaning="Suffix of the names of Services.",
     ),
     Setting(
+        name="dns_hosts",
+        metavar="NAME=ADDRESS,...",
+        default=None,
+        meaning="Machines outside the mesh that cluster DNS knows by name; repeatable.",
+        shape=Shape.PAIRS,
+    ),
+    Setting(
         name="trust_domain",
         metavar="DOMAIN",
         default="cluster.local",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -39,6 +39,13 @@ class HostPort(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class HostAddress(NamedTuple):
+    """A name, in small letters, and one of its addresses."""
+
+    name: str
+    ip: str
 
 
 def cluster_name(text: str) -> str:
@@ -111,6 +118,17 @@ def host_port(text: str, *, lowest: int = 0) -> HostPort:
     if not HOST.fullmatch(host):
         raise ValueError(f"{text!r} is not HOST:PORT (an IPv6 address stands in brackets)")
     return HostPort(host, port(digits, lowest=lowest))
+
+
+def host_address(text: str) -> HostAddress:
+    """`NAME=ADDRESS`."""
+    name, equals, ip = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r} is not NAME=ADDRESS")
+    try:
+        return HostAddress(dns_name(name.lower()), str(ip_address(ip)))
+    except ValueError as error:
+        raise ValueError(str(error)) from None
 
 
 def switch(text: str) -> bool:

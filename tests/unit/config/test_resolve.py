@@ -57,6 +57,7 @@ def test_the_defaults() -> None:
             Listener("admin", HostPort("127.0.0.1", 9990)),
         ),
         cluster_domain="cluster.local",
+        dns_hosts=(),
         trust_domain="cluster.local",
         control_plane_namespace="linkerd",
         cluster_networks=tuple(

@@ -24,6 +24,7 @@ from isthmus.config.values import HostPort, PortRange
         (values.port_range, "1-65535", PortRange(1, 65535)),
         (values.host_port, "localhost:0", HostPort("localhost", 0)),
         (values.host_port, "[fd00::1]:80", HostPort("fd00::1", 80)),
+        (values.host_address, "Color.=198.51.100.1", values.HostAddress("color", "198.51.100.1")),
         (values.switch, "ON", True),
         (values.switch, "0", False),
     ],
