@@ -45,6 +45,7 @@ golden: $(READY) ## rewrite the golden files; review the diff
 
 proto: $(READY) ## generate the code of the .proto files again
 	$(BIN)/python scripts/proto.py
+	$(BIN)/python scripts/xds_stubs.py
 
 lock: $(READY) ## compile requirements/*.txt again from pyproject.toml and requirements/*.in
 	$(COMPILE) requirements/bootstrap.in --output-file requirements/bootstrap.txt

@@ -27,7 +27,7 @@ from isthmus.mesh.names import (
 from isthmus.mesh.opaque import OfNobody, OfPod, OfService, OfWorkload, opaque
 from isthmus.mesh.outbound import outbound
 from isthmus.mesh.profiles import profile
-from isthmus.mesh.proxy import proxy_view
+from isthmus.mesh.proxy import inbounds, proxy_view
 from isthmus.mesh.scope import (
     Scope,
     in_scope,
@@ -37,7 +37,7 @@ from isthmus.mesh.scope import (
     refused_networks,
     scope,
 )
-from isthmus.mesh.services import SetKey, Topology, get_refusal, sets
+from isthmus.mesh.services import PortState, SetKey, Topology, get_refusal, port_state, sets
 from isthmus.mesh.settings import Http2Params, MeshSettings, settings
 from isthmus.mesh.targets import (
     Answerers,
@@ -49,7 +49,7 @@ from isthmus.mesh.targets import (
     target_id,
     trust_domain,
 )
-from isthmus.mesh.workloads import is_opaque, workload_identity
+from isthmus.mesh.workloads import is_opaque, node_of, workload_identity
 from isthmus.model.key import ObjectKey
 
 __all__ = [
@@ -73,6 +73,7 @@ __all__ = [
     "OfPod",
     "OfService",
     "OfWorkload",
+    "PortState",
     "ProfileKey",
     "Refused",
     "Scope",
@@ -90,15 +91,18 @@ __all__ = [
     "groups",
     "in_scope",
     "inbound",
+    "inbounds",
     "instances",
     "is_opaque",
     "leaving",
     "load_bias",
+    "node_of",
     "opaque",
     "out_of_scope",
     "outbound",
     "parse_authority",
     "parse_token",
+    "port_state",
     "ports_of",
     "profile",
     "proxy_view",

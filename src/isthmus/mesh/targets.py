@@ -36,13 +36,14 @@ class Answerers(msgspec.Struct, frozen=True):
 
     `native`: somebody is there, and all of them are behind our own sidecars. `linkerd`: some are
     behind a linkerd2-proxy. `opaque_linkerd`: some of those can only be told raw bytes through its
-    transport header.
+    transport header. `gateways`: some lead to another cluster, and must be told a name.
     """
 
     peers: frozenset[Identity] = frozenset()
     native: bool = False
     linkerd: bool = False
     opaque_linkerd: bool = False
+    gateways: bool = False
 
 
 def target_id(service: ObjectKey, port: int, variant: str = "") -> TargetId:
@@ -66,19 +67,20 @@ def trust_domain(db: View, name: str) -> str:
 @query
 def answerers(db: View, service: ObjectKey, port: int) -> Answerers:
     """Who may answer for a Service's port: everybody that its slices name, ready or not."""
-    found = [
-        one
+    named = [
+        holder
         for part in sets(db, GetKey(service, port, "", ""))
         for name in SLICES_BY_SERVICE.get(db, part.service)
         for holder in holders(db, name, part.service, port)
-        if (one := held(db, holder)) is not None
     ]
+    found = [one for holder in named if (one := held(db, holder)) is not None]
     reaches = [one.reach for one in found]
     return Answerers(
         peers=frozenset(one.identity for one in found if one.identity is not None),
         native=bool(found) and all(isinstance(one, Mesh) and one.native for one in reaches),
         linkerd=any(by_linkerd(one) for one in found),
         opaque_linkerd=any(by_linkerd(one) and one.speaks is Speaks.OPAQUE for one in found),
+        gateways=any(holder.gateway for holder in named),
     )
 
 

@@ -12,7 +12,7 @@ from isthmus.engine import View, query
 from isthmus.ir.identity import parse_identity
 from isthmus.ir.names import Identity, Ref
 from isthmus.mesh.opaque import OfPod, OfWorkload, opaque, pod_port_names, workload_port_names
-from isthmus.mesh.pods import pod_facts
+from isthmus.mesh.pods import pod_facts, pod_node
 from isthmus.mesh.policy_tables import (
     EXTERNAL_WORKLOADS,
     SERVER_PODS,
@@ -76,6 +76,12 @@ def workload_identity(db: View, workload: Ref) -> Identity | None:
         return parse_identity(facts.identity) if facts is not None and proxied else None
     row = EXTERNAL_WORKLOADS.get(db, workload_key(workload))
     return parse_identity(row.spec.mesh_tls.identity) if row is not None else None
+
+
+@query
+def node_of(db: View, workload: Ref) -> str:
+    """The node that a workload is on, "" where there is none."""
+    return (pod_node(db, workload_key(workload)) or "") if is_pod(workload) else ""
 
 
 @query

@@ -61,9 +61,13 @@ def test_an_envoy_has_an_identity_and_no_hint_that_only_linkerd_understands() ->
     envoy = pod(meshed=True, proxy="envoy")
     found = endpoint(envoy, transport_header=True)
     assert found.identity == Dns(IDENTITY)
-    assert (found.speaks, found.reach, found.meshed) == (Speaks.UNKNOWN, Mesh(IDENTITY, native=True), True)
+    assert (found.speaks, found.reach, found.meshed) == (
+        Speaks.UNKNOWN,
+        Mesh(IDENTITY, native=True),
+        True,
+    )
     opaque = endpoint(pod(meshed=True, proxy="envoy", opaque="8080"))
-    assert (opaque.speaks, opaque.reach) == (Speaks.OPAQUE, Mesh(IDENTITY))
+    assert (opaque.speaks, opaque.reach) == (Speaks.OPAQUE, Mesh(IDENTITY, native=True))
     linkerd = endpoint(pod(meshed=True, proxy="linkerd"))
     assert linkerd.speaks is Speaks.HTTP2
 

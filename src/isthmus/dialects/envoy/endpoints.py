@@ -1,0 +1,139 @@
+"""Assignments: the endpoints of a cluster, as one class of askers sees them.
+
+An endpoint is encoded once; an assignment is made of the encoded parts, so that one endpoint that
+changes costs one small message and one concatenation.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from envoy.config.core.v3 import address_pb2 as address
+from envoy.config.core.v3 import base_pb2 as base
+from envoy.config.core.v3 import health_check_pb2 as health
+from envoy.config.endpoint.v3 import endpoint_components_pb2 as pb
+from envoy.config.endpoint.v3 import endpoint_pb2 as assignment_pb
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from isthmus.dialects.envoy import clusters, names
+from isthmus.engine import View, query
+from isthmus.ir.endpoint import Endpoint, Health, Mesh, Speaks
+from isthmus.ir.names import TargetId
+from isthmus.mesh.queries import (
+    GetKey,
+    Member,
+    SetKey,
+    endpoint,
+    groups,
+    leaving,
+    service_of,
+    sets,
+    trust_domain,
+)
+from isthmus.proto.xds import ENDPOINTS, Resource, encoded, field
+
+OVERPROVISIONING: Final = 100_000
+"""Per cent. One healthy endpoint carries all there is to carry, before another priority is used."""
+
+_POLICY: Final = field(
+    4,
+    assignment_pb.ClusterLoadAssignment.Policy(
+        overprovisioning_factor=UInt32Value(value=OVERPROVISIONING)
+    ).SerializeToString(deterministic=True),
+)
+
+_HEALTH: Final = {
+    Health.HEALTHY: health.HEALTHY,
+    Health.DRAINING: health.DRAINING,
+    Health.UNHEALTHY: health.UNHEALTHY,
+}
+
+
+@query
+def assignment(db: View, name: TargetId, node: str) -> Resource:
+    """The endpoints of a target as proxies on a node see them. All that see the same share it."""
+    service = service_of(name)
+    return assignment_of(db, name, sets(db, GetKey(service, name.port or 0, "", node)))
+
+
+@query
+def assignment_of(db: View, name: TargetId, parts: tuple[SetKey, ...]) -> Resource:
+    """The union of sets by zone; an address that several have is in the first of them."""
+    found: dict[tuple[str, int], tuple[str, bytes]] = {}
+    for part in parts:
+        for group in groups(db, part):
+            _add(db, found, name, group.members, Health.HEALTHY)
+    for part in parts:
+        _add(db, found, name, leaving(db, part), Health.DRAINING)
+    zones: dict[str, list[bytes]] = {}
+    for _, (zone, wire) in sorted(found.items()):
+        zones.setdefault(zone, []).append(wire)
+    key = name.key(trust_domain(db, name.cluster))
+    locality = b"".join(field(2, _locality(zone, some)) for zone, some in sorted(zones.items()))
+    return encoded(ENDPOINTS, key, field(1, key.encode()) + locality + _POLICY)
+
+
+def _add(
+    db: View,
+    found: dict[tuple[str, int], tuple[str, bytes]],
+    name: TargetId,
+    members: tuple[Member, ...],
+    state: Health,
+) -> None:
+    for member in members:
+        wire = lb_endpoint(db, member, state, name.variant)
+        if wire is not None:
+            found.setdefault((member.ip, member.port), (member.zone, wire))
+
+
+def _locality(zone: str, endpoints: list[bytes]) -> bytes:
+    where = field(1, base.Locality(zone=zone).SerializeToString()) if zone else b""
+    return where + b"".join(field(2, each) for each in endpoints)
+
+
+@query
+def lb_endpoint(db: View, member: Member, state: Health, variant: str) -> bytes | None:
+    """An endpoint, encoded; None for one that Envoy cannot be told."""
+    found = endpoint(db, member)
+    if found is None or unreachable(found):
+        return None
+    how = mode(found) if variant != names.PLAIN else ""
+    wire = pb.LbEndpoint(
+        endpoint=pb.Endpoint(
+            address=socket_address(found.address, found.port),
+            # Its own name is the server name that a linkerd2-proxy wants to be asked for.
+            hostname=found.server_name if how == clusters.LINKERD else "",
+        ),
+        health_status=_HEALTH[state],
+        load_balancing_weight=UInt32Value(value=max(1, found.weight)),
+    )
+    if how:
+        said = Struct()
+        said.update({clusters.MODE: how})
+        wire.metadata.filter_metadata[clusters.MATCH].CopyFrom(said)
+    return wire.SerializeToString(deterministic=True)
+
+
+def unreachable(found: Endpoint) -> bool:
+    """Whether only linkerd's own transport leads there: a gateway that must be told a name."""
+    nameless = found.identity is not None and not found.server_name
+    return found.authority is not None or nameless
+
+
+def mode(found: Endpoint) -> str:
+    """How an endpoint is reached; "" is plainly.
+
+    An opaque port behind a linkerd2-proxy takes mesh TLS only with linkerd's transport header,
+    which Envoy does not speak: it is dialled as it is (see `faults`).
+    """
+    if found.identity is None:
+        return ""
+    if isinstance(found.reach, Mesh) and found.reach.native:
+        return clusters.NATIVE
+    return "" if found.speaks is Speaks.OPAQUE else clusters.LINKERD
+
+
+def socket_address(ip: str, port: int) -> address.Address:
+    """An address and port."""
+    return address.Address(socket_address=address.SocketAddress(address=ip, port_value=port))

@@ -1,0 +1,268 @@
+"""Listener and routes of what reaches a workload.
+
+One listener, 4143, with a family of chains per port that differs from the rest. Mesh TLS is told
+apart by its server name, and what is inside by ALPN; TLS with any other name is the application's;
+plaintext passes unless the workload is strict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+from envoy.config.core.v3 import base_pb2 as base
+from envoy.config.listener.v3 import listener_components_pb2 as component
+from envoy.config.listener.v3 import listener_pb2 as pb
+from envoy.config.route.v3 import route_components_pb2 as pb_route
+from envoy.config.route.v3 import route_pb2
+from envoy.type.matcher.v3 import string_pb2 as string
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from isthmus.dialects.envoy import filters as changes
+from isthmus.dialects.envoy import manager, names, rbac, routes, stats, tls
+from isthmus.dialects.envoy.clusters import labelled
+from isthmus.dialects.envoy.endpoints import socket_address
+from isthmus.dialects.envoy.hosts import Way, by_host, domain
+from isthmus.dialects.envoy.outbound import INBOUND_PORT, PORT
+from isthmus.engine import View, query
+from isthmus.ir.inbound import (
+    Inbound,
+    InboundGrpcRoute,
+    InboundGrpcRule,
+    InboundRoute,
+    InboundRule,
+    Speech,
+)
+from isthmus.ir.names import Default, Ref
+from isthmus.ir.proxy import InboundName
+from isthmus.mesh.queries import ELSEWHERE, inbound, inbounds, settings
+from isthmus.proto.xds import Resource, duration, resource
+
+CLIENT: Final = "l5d-client-id"
+"""The request header that tells an application who calls (Linkerd's)."""
+
+_HIDDEN: Final = (routes.PROTOCOL, CLIENT)
+_SOON: Final = 1_000
+"""Milliseconds that plaintext clients wait on opaque ports of a server that speaks first."""
+
+_BYTES: Final = frozenset({Speech.OPAQUE, Speech.TLS})
+
+
+# ------------------------------------------------------------------------------ listener
+
+
+@query
+def inbound_listener(db: View, workload: Ref) -> Resource:
+    """The listener of a workload."""
+    told = [inbound(db, name) for name in inbounds(db, workload)]
+    common = told[0]
+    apart = [one for one in told[1:] if differs(one, common)]
+    opaque = [one.port for one in apart if one.speech is Speech.OPAQUE]
+    waiting = any(one.speech is Speech.OPAQUE and not one.strict for one in apart)
+    wire = pb.Listener(
+        name=names.INBOUND,
+        address=socket_address("::" if settings(db).ipv6 else "0.0.0.0", INBOUND_PORT),  # noqa: S104
+        listener_filters=[
+            manager.ORIGINAL_DST,
+            manager.SEE_TLS,
+            manager.except_on(manager.SEE_HTTP, opaque),
+        ],
+        listener_filters_timeout=manager.limit(_SOON if waiting else common.detect_timeout),
+        continue_on_listener_filters_timeout=True,
+        traffic_direction=base.INBOUND,
+        filter_chains=_chains([*apart, common]),
+    )
+    wire.address.socket_address.ipv4_compat = settings(db).ipv6
+    return resource(wire, wire.name, clusters=[names.APP, names.REFUSED], origin=common.source)
+
+
+def differs(one: Inbound, common: Inbound) -> bool:
+    """Whether a port is treated otherwise than those of which nothing is known."""
+    return msgspec.structs.replace(one, port=common.port) != common
+
+
+def _chains(told: Sequence[Inbound]) -> Iterator[component.FilterChain]:
+    for port in (PORT, INBOUND_PORT):
+        match = component.FilterChainMatch(destination_port=UInt32Value(value=port))
+        yield manager.chain(f"own-{port}", [manager.refuse()], match)
+    for one in told:
+        yield from _family(one)
+
+
+def _family(one: Inbound) -> Iterator[component.FilterChain]:
+    """All chains of a port: once a port has one, those without a port do not count for it.
+
+    A sidecar says in ALPN what it sends, also where it takes an opaque port for HTTP. Without ALPN
+    comes a linkerd2-proxy, which sends what the port speaks.
+    """
+    yield _mesh(one, "mesh-http", tls.HTTP, _requests(one))
+    yield _mesh(one, "mesh-tcp", tls.TCP, _bytes(one))
+    yield _mesh(one, "mesh", "", _bytes(one) if one.speech in _BYTES else _requests(one))
+    yield from _strict(one) if one.strict else _permissive(one)
+
+
+def _mesh(
+    one: Inbound, name: str, alpn: str, inside: list[component.Filter]
+) -> component.FilterChain:
+    """Server names stand on every one of them: a chain with some shadows those without."""
+    match = _match(one, transport_protocol="tls")
+    match.server_names.extend(map(domain, one.accepted_snis))
+    if alpn:
+        match.application_protocols.append(alpn)
+    return manager.chain(
+        _named(one, name), inside, match, labels=_labels(one), socket=tls.downstream()
+    )
+
+
+def _permissive(one: Inbound) -> Iterator[component.FilterChain]:
+    own_tls = _match(one, transport_protocol="tls")
+    plain = _match(one, transport_protocol="raw_buffer")
+    yield manager.chain(_named(one, "app-tls"), _bytes(one), own_tls, labels=_labels(one))
+    yield manager.chain(_named(one, "plain"), _bytes(one), plain, labels=_labels(one))
+    if one.speech not in _BYTES:
+        yield _plain_http(one, names.inbound_routes(one.port))
+
+
+def _strict(one: Inbound) -> Iterator[component.FilterChain]:
+    """Nothing but mesh TLS; the kubelet's probes, which have none, may still ask."""
+    yield manager.chain(_named(one, "refused"), [manager.refuse()], _match(one))
+    if one.speech not in _BYTES and _probes(one):
+        yield _plain_http(one, names.probe_routes(one.port))
+
+
+def _plain_http(one: Inbound, named: str) -> component.FilterChain:
+    match = _match(one, transport_protocol="raw_buffer")
+    match.application_protocols.extend(manager.PLAINTEXT_HTTP)
+    return manager.chain(
+        _named(one, "plain-http"), [manager.server_side(named)], match, labels=_labels(one)
+    )
+
+
+def _match(one: Inbound, transport_protocol: str = "") -> component.FilterChainMatch:
+    match = component.FilterChainMatch(transport_protocol=transport_protocol)
+    if one.port != ELSEWHERE:
+        match.destination_port.CopyFrom(UInt32Value(value=one.port))
+    return match
+
+
+def _named(one: Inbound, name: str) -> str:
+    return f"{name}-{one.port}" if one.port != ELSEWHERE else name
+
+
+def _labels(one: Inbound) -> str:
+    return stats.joined(stats.server_labels(one.source, one.port))
+
+
+def _requests(one: Inbound) -> list[component.Filter]:
+    return [manager.server_side(names.inbound_routes(one.port))]
+
+
+def _bytes(one: Inbound) -> list[component.Filter]:
+    carry = manager.carry("inbound", [(names.APP, 1)], stats.INBOUND_TCP)
+    return [*manager.admit(one.authorizations), carry]
+
+
+# -------------------------------------------------------------------------------- routes
+
+
+@query
+def inbound_routes(db: View, workload: Ref, port: int) -> Resource:
+    """The routes of a workload's port."""
+    found = inbound(db, InboundName(workload, port))
+    some = found.grpc_routes if found.speech is Speech.GRPC else found.http_routes
+    return _configured(names.inbound_routes(port), found, some)
+
+
+@query
+def probe_routes(db: View, workload: Ref, port: int) -> Resource | None:
+    """Only what needs no authorization of the port's own: probes. None where there are none."""
+    found = inbound(db, InboundName(workload, port))
+    some = _probes(found)
+    return _configured(names.probe_routes(port), found, some) if some else None
+
+
+def has_probe_routes(found: Inbound) -> bool:
+    """Whether only probes may come in plaintext."""
+    return found.strict and found.speech not in _BYTES and bool(_probes(found))
+
+
+def _probes(found: Inbound) -> tuple[InboundRoute, ...]:
+    return tuple(one for one in found.http_routes if one.source == Default("probe"))
+
+
+def _configured(
+    name: str, found: Inbound, some: Sequence[InboundRoute] | Sequence[InboundGrpcRoute]
+) -> Resource:
+    """A port without routes lets pass whatever it admits."""
+    everything = InboundRoute(found.source, rules=(InboundRule(),))
+    wire = route_pb2.RouteConfiguration(
+        name=name,
+        ignore_port_in_host_matching=True,
+        virtual_hosts=[
+            _virtual_host(name, ways, found) for name, ways in by_host(some or (everything,))
+        ],
+    )
+    return resource(wire, name, clusters=[names.APP, names.APP_HTTP1], origin=found.source)
+
+
+def _virtual_host(name: str, ways: Sequence[Way], found: Inbound) -> pb_route.VirtualHost:
+    """What callers say of themselves is removed, then what is known of them is added."""
+    host = pb_route.VirtualHost(
+        name=name,
+        domains=[name],
+        request_headers_to_remove=_HIDDEN,
+        request_headers_to_add=[_CLIENT],
+        routes=[wire for way in ways for wire in _way(way, found)],
+    )
+    if not rbac.unrestricted(found.authorizations):
+        rules = rbac.per_route(found.authorizations)
+        host.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(rules)
+    return host
+
+
+def _way(way: Way, found: Inbound) -> Iterator[pb_route.Route]:
+    """A match as two routes: what was HTTP/1 before our own HTTP/2, and everything else."""
+    if not isinstance(way.route, InboundRoute | InboundGrpcRoute):
+        return
+    labels = stats.joined(stats.server_labels(found.source, found.port), _route_labels(way.route))
+    for wire in _onward(way):
+        wire.name = "/".join(filter(None, stats.route_labels(way.route.source)))
+        wire.metadata.CopyFrom(labelled(labels))
+        if way.route.authorizations:
+            both = (*found.authorizations, *way.route.authorizations)
+            wire.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(rbac.per_route(both))
+        yield wire
+
+
+def _route_labels(route: InboundRoute | InboundGrpcRoute) -> tuple[str, str, str]:
+    group, kind, _, name = stats.route_labels(route.source)
+    return group, kind, name
+
+
+def _onward(way: Way) -> Iterator[pb_route.Route]:
+    said = way.rule.filters if isinstance(way.rule, InboundRule | InboundGrpcRule) else ()
+    match = routes.route_match(way.match)
+    answer = changes.answer(said, match)
+    if answer is not None:
+        yield answer
+        return
+    for cluster in (names.APP_HTTP1, names.APP):
+        wire = pb_route.Route(match=match)
+        if cluster == names.APP_HTTP1:
+            wire.match.headers.append(_WAS_HTTP1)
+        action = pb_route.RouteAction(
+            cluster=cluster, timeout=duration(0), retry_policy=routes.harmless_retry()
+        )
+        changes.apply(wire, action, said)
+        wire.route.CopyFrom(action)
+        yield wire
+
+
+_WAS_HTTP1: Final = pb_route.HeaderMatcher(
+    name=routes.PROTOCOL, string_match=string.StringMatcher(prefix="HTTP/1")
+)
+_CLIENT: Final = base.HeaderValueOption(
+    header=base.HeaderValue(key=CLIENT, value="%DOWNSTREAM_PEER_DNS_SAN%"),
+    append_action=base.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
+)

@@ -1,0 +1,233 @@
+"""The parts of listeners: HTTP connection managers, TCP proxies, filters before both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from envoy.config.accesslog.v3 import accesslog_pb2 as accesslog
+from envoy.config.core.v3 import base_pb2 as base
+from envoy.config.core.v3 import protocol_pb2 as protocol
+from envoy.config.core.v3 import substitution_format_string_pb2 as substitution
+from envoy.config.listener.v3 import listener_components_pb2 as pb
+from envoy.config.route.v3 import route_pb2 as route
+from envoy.extensions.filters.common.set_filter_state.v3 import value_pb2 as state
+from envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac
+from envoy.extensions.filters.http.router.v3 import router_pb2 as router
+from envoy.extensions.filters.listener.http_inspector.v3 import http_inspector_pb2
+from envoy.extensions.filters.listener.original_dst.v3 import original_dst_pb2
+from envoy.extensions.filters.listener.tls_inspector.v3 import tls_inspector_pb2
+from envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm,
+)
+from envoy.extensions.filters.network.http_connection_manager.v3.http_connection_manager_pb2 import (  # noqa: E501
+    HttpConnectionManager as Manager,
+)
+from envoy.extensions.filters.network.set_filter_state.v3 import set_filter_state_pb2
+from envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2 as tcp
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
+
+from isthmus.dialects.envoy import names, rbac, stats, tls
+from isthmus.dialects.envoy.clusters import ADS, labelled
+from isthmus.ir.inbound import Authorization
+from isthmus.proto.xds import duration, packed
+
+PLAINTEXT_HTTP: Final = ("http/1.0", "http/1.1", "h2c")
+"""What the inspector calls the versions of HTTP that it sees."""
+
+_MANAGER: Final = "envoy.filters.network.http_connection_manager"
+HTTP1: Final = Manager.HTTP1
+HTTP2: Final = Manager.HTTP2
+
+_TRUE: Final = BoolValue(value=True)
+_FOREVER: Final = Duration()
+"""No limit: how long silence may last is for the application to say."""
+
+_ATTEMPTS: Final = UInt32Value(value=3)
+
+
+def _filter(name: str, message: Message) -> pb.Filter:
+    return pb.Filter(name=name, typed_config=packed(message))
+
+
+# --------------------------------------------------------------------------------- HTTP
+
+
+def _http_filter(name: str, message: Message) -> hcm.HttpFilter:
+    return hcm.HttpFilter(name=name, typed_config=packed(message))
+
+
+_ROUTER: Final = _http_filter(
+    "envoy.filters.http.router", router.Router(suppress_envoy_headers=True)
+)
+_RBAC: Final = _http_filter(rbac.HTTP_FILTER, http_rbac.RBAC())
+"""Asks nothing by itself: the rules are in the routes, so that a change of them drains nobody."""
+
+
+def _manager(
+    side: str,
+    codec: Manager.CodecType.ValueType,
+    filters: Iterable[hcm.HttpFilter],
+    log: accesslog.AccessLog,
+) -> Manager:
+    """What both sides have in common: as little of the proxy to be seen as can be.
+
+    Paths have one form before anything looks at them (decision 20). Bodies are passed on as they
+    come, upgrades to websockets too.
+    """
+    return Manager(
+        stat_prefix=side,
+        codec_type=codec,
+        http_filters=filters,
+        access_log=[log],
+        upgrade_configs=[Manager.UpgradeConfig(upgrade_type="websocket")],
+        http_protocol_options=protocol.Http1ProtocolOptions(accept_http_10=True),
+        http2_protocol_options=protocol.Http2ProtocolOptions(allow_connect=True),
+        stream_idle_timeout=_FOREVER,
+        normalize_path=_TRUE,
+        merge_slashes=True,
+        path_with_escaped_slashes_action=Manager.REJECT_REQUEST,
+        generate_request_id=BoolValue(value=False),
+        preserve_external_request_id=True,
+        skip_xff_append=True,
+        server_header_transformation=Manager.PASS_THROUGH,
+    )
+
+
+def client_side(
+    routes: str | route.RouteConfiguration, codec: Manager.CodecType.ValueType = Manager.AUTO
+) -> pb.Filter:
+    """Requests of the application on their way out, by routes of that name or these."""
+    wire = _manager("outbound", codec, [_ROUTER], stats.OUTBOUND_HTTP)
+    if isinstance(routes, str):
+        wire.rds.CopyFrom(hcm.Rds(config_source=ADS, route_config_name=routes))
+    else:
+        wire.route_config.CopyFrom(routes)
+    return _filter(_MANAGER, wire)
+
+
+def server_side(routes: str, codec: Manager.CodecType.ValueType = Manager.AUTO) -> pb.Filter:
+    """Requests for the application. It learns who calls; what a caller says of that is removed."""
+    wire = _manager("inbound", codec, [_RBAC, _ROUTER], stats.INBOUND_HTTP)
+    wire.rds.CopyFrom(hcm.Rds(config_source=ADS, route_config_name=routes))
+    wire.forward_client_cert_details = Manager.SANITIZE_SET
+    wire.set_current_client_cert_details.CopyFrom(
+        Manager.SetCurrentClientCertDetails(uri=True, dns=True)
+    )
+    return _filter(_MANAGER, wire)
+
+
+# ---------------------------------------------------------------------------------- TCP
+
+
+def carry(
+    side: str,
+    targets: Sequence[tuple[str, int]],
+    log: accesslog.AccessLog | None,
+) -> pb.Filter:
+    """Bytes to one of these clusters, by weight."""
+    wire = tcp.TcpProxy(
+        stat_prefix=side,
+        idle_timeout=_FOREVER,
+        max_connect_attempts=_ATTEMPTS,
+        access_log=[log] if log is not None else [],
+    )
+    if len(targets) == 1:
+        wire.cluster = targets[0][0]
+    else:
+        weights = tcp.TcpProxy.WeightedCluster.ClusterWeight
+        some = [weights(name=name, weight=weight) for name, weight in targets if weight]
+        wire.weighted_clusters.CopyFrom(tcp.TcpProxy.WeightedCluster(clusters=some))
+    return _filter("envoy.filters.network.tcp_proxy", wire)
+
+
+def refuse() -> pb.Filter:
+    """Close the connection."""
+    return carry("refused", [(names.REFUSED, 1)], None)
+
+
+def remember(key: str, value: str) -> pb.Filter:
+    """Say something of the connection that the other end of this proxy reads."""
+    text = substitution.SubstitutionFormatString()
+    text.text_format_source.inline_string = value
+    said = state.FilterStateValue(
+        object_key=key, format_string=text, shared_with_upstream=state.FilterStateValue.ONCE
+    )
+    config = set_filter_state_pb2.Config(on_new_connection=[said])
+    return _filter("envoy.filters.network.set_filter_state", config)
+
+
+SPEAKS_RAW: Final = remember("envoy.network.application_protocols", tls.TCP)
+"""The sidecar at the other end is told that raw bytes follow."""
+
+ORIGINAL: Final = remember(
+    "envoy.filters.listener.original_dst.local_ip", "%DOWNSTREAM_LOCAL_ADDRESS%"
+)
+"""Where the client was going, for the listener that the connection is handed to."""
+
+
+def admit(authorizations: Sequence[Authorization]) -> list[pb.Filter]:
+    """Who may send bytes; no filter where everybody may."""
+    if rbac.unrestricted(authorizations):
+        return []
+    return [pb.Filter(name=rbac.NETWORK_FILTER, typed_config=rbac.for_connections(authorizations))]
+
+
+# --------------------------------------------------------------------- filters before chains
+
+
+def _before(name: str, message: Message) -> pb.ListenerFilter:
+    return pb.ListenerFilter(name=f"envoy.filters.listener.{name}", typed_config=packed(message))
+
+
+ORIGINAL_DST: Final = _before("original_dst", original_dst_pb2.OriginalDst())
+SEE_HTTP: Final = _before("http_inspector", http_inspector_pb2.HttpInspector())
+SEE_TLS: Final = _before("tls_inspector", tls_inspector_pb2.TlsInspector())
+
+
+def except_on(seen: pb.ListenerFilter, ports: Sequence[int]) -> pb.ListenerFilter:
+    """The same filter, which does not look at connections to these ports."""
+    if not ports:
+        return seen
+    parts = [_on(port) for port in ports]
+    wire = pb.ListenerFilter()
+    wire.CopyFrom(seen)
+    if len(parts) == 1:
+        wire.filter_disabled.CopyFrom(parts[0])
+    else:
+        matches = pb.ListenerFilterChainMatchPredicate.MatchSet(rules=parts)
+        wire.filter_disabled.or_match.CopyFrom(matches)
+    return wire
+
+
+def _on(port: int) -> pb.ListenerFilterChainMatchPredicate:
+    wire = pb.ListenerFilterChainMatchPredicate()
+    wire.destination_port_range.start = port
+    wire.destination_port_range.end = port + 1
+    return wire
+
+
+def chain(
+    name: str,
+    filters: Iterable[pb.Filter],
+    match: pb.FilterChainMatch | None = None,
+    *,
+    labels: str = "",
+    socket: base.TransportSocket | None = None,
+) -> pb.FilterChain:
+    """A named chain. One that keeps name and content keeps its connections when others change."""
+    wire = pb.FilterChain(name=name, filters=filters)
+    if match is not None:
+        wire.filter_chain_match.CopyFrom(match)
+    if labels:
+        wire.metadata.CopyFrom(labelled(labels))
+    if socket is not None:
+        wire.transport_socket.CopyFrom(socket)
+    return wire
+
+
+def limit(milliseconds: int) -> Duration:
+    """How long a listener's filters may wait for the first bytes."""
+    return duration(milliseconds)

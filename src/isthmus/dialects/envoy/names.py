@@ -1,0 +1,146 @@
+"""Names of resources. Each says which cells it stands for, so that a name leads back to its cell.
+
+cluster, endpoints   p80.cart.shop.east.internal.td     a target: its SNI (decision 16)
+                     tcp~p80.cart.shop...               the same for raw bytes, where needed
+                     plain~p80.cart.shop...             the same without mesh TLS
+                     failover|NAME|NAME                 an aggregate of targets
+                     direct|IDENTITY                    whoever was dialled, if it proves this
+                     direct-linkerd|IDENTITY            the same behind a linkerd2-proxy
+                     app, app-http1, passthrough, detect, refused
+listener             inbound, outbound, detect
+                     svc|shop/cart:80                   a port of a Service; its routes too
+                     ip|10.1.0.1|5432                   an endpoint dialled by its own address
+                     refuse|10.1.0.1|5432               one that is out of scope
+routes               in|8080                            a port of the workload; 0 = all others
+                     probe|8080                         only its probes
+                     direct|IDENTITY, direct-linkerd|IDENTITY
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from isthmus.ir.names import Dns, Identity, TargetId
+from isthmus.ir.proxy import OutboundName
+
+INBOUND: Final = "inbound"
+OUTBOUND: Final = "outbound"
+DETECT: Final = "detect"
+APP: Final = "app"
+APP_HTTP1: Final = "app-http1"
+PASSTHROUGH: Final = "passthrough"
+REFUSED: Final = "refused"
+
+RAW: Final = "tcp"
+PLAIN: Final = "plain"
+"""Variants of targets."""
+
+DIRECT: Final = "direct"
+DIRECT_LINKERD: Final = "direct-linkerd"
+FAILOVER: Final = "failover"
+IN: Final = "in"
+PROBE: Final = "probe"
+IP: Final = "ip"
+REFUSE: Final = "refuse"
+SERVICE: Final = "svc"
+
+LONGEST: Final = 2048
+
+
+class Port(NamedTuple):
+    """A port of a Service of the proxy's own cluster."""
+
+    namespace: str
+    service: str
+    port: int
+
+
+class Address(NamedTuple):
+    """An endpoint by its address."""
+
+    ip: str
+    port: int
+
+
+def service(name: OutboundName) -> str:
+    """The listener and routes of a Service's port."""
+    return f"{SERVICE}|{name.parent.namespace}/{name.parent.name}:{name.port}"
+
+
+def address(kind: str, ip: str, port: int) -> str:
+    """The listener of an endpoint that is dialled by its address."""
+    return f"{kind}|{ip}|{port}"
+
+
+def direct(identity: Identity, *, linkerd: bool) -> str:
+    """The cluster and routes of whoever was dialled and proves an identity."""
+    proof = identity.name if isinstance(identity, Dns) else identity.uri
+    return f"{DIRECT_LINKERD if linkerd else DIRECT}|{proof}"
+
+
+def inbound_routes(port: int) -> str:
+    """The routes of a port of the workload."""
+    return f"{IN}|{port}"
+
+
+def probe_routes(port: int) -> str:
+    """The routes of a port for those that only may probe."""
+    return f"{PROBE}|{port}"
+
+
+def failover(members: tuple[str, ...]) -> str:
+    """The aggregate of these clusters, the first with a healthy endpoint taken."""
+    return "|".join((FAILOVER, *members))
+
+
+# ------------------------------------------------------------------------------- reading
+
+
+def split(name: str) -> tuple[str, str]:
+    """The kind in front of the first bar, and the rest; no kind where there is no bar."""
+    if len(name) > LONGEST:
+        return "", ""
+    kind, bar, rest = name.partition("|")
+    return (kind, rest) if bar else ("", name)
+
+
+def read_target(name: str) -> TargetId | None:
+    """The target whose cluster has this name: the opposite of `TargetId.key`."""
+    variant, tilde, sni = name.rpartition("~")
+    front, dot, trust_domain = sni.partition(".internal.")
+    if not dot or not trust_domain or (tilde and not variant):
+        return None
+    match front.split("."):
+        case [port, service, namespace, cluster]:
+            subset = ""
+        case [subset, port, service, namespace, cluster] if subset:
+            pass
+        case _:
+            return None
+    number = read_port(port[1:]) if port.startswith("p") else None
+    if number is None or not all((service, namespace, cluster)):
+        return None
+    return TargetId(cluster, namespace, service, number, subset, variant)
+
+
+def read_service(rest: str) -> Port | None:
+    """`shop/cart:80`."""
+    path, _, port = rest.rpartition(":")
+    namespace, _, name = path.partition("/")
+    number = read_port(port)
+    if number is None or not namespace or not name:
+        return None
+    return Port(namespace, name, number)
+
+
+def read_address(rest: str) -> Address | None:
+    """`10.1.0.1|5432`."""
+    ip, _, port = rest.rpartition("|")
+    number = read_port(port)
+    return Address(ip, number) if number is not None and ip else None
+
+
+def read_port(text: str) -> int | None:
+    """A number from 0 to 65535 as `str` writes it."""
+    fits = text.isascii() and text.isdecimal() and len(text) <= 5 and str(int(text)) == text
+    return int(text) if fits and int(text) <= 65535 else None

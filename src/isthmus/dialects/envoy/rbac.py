@@ -1,0 +1,163 @@
+"""Authorizations as role-based access rules.
+
+No rules at all mean that nothing is asked. Clients on the loopback are always let in.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, assert_never
+
+from envoy.config.core.v3 import address_pb2 as address
+from envoy.config.rbac.v3 import rbac_pb2 as pb
+from envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http
+from envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network
+from envoy.type.matcher.v3 import regex_pb2 as regex
+from envoy.type.matcher.v3 import string_pb2 as string
+from google.protobuf.any_pb2 import Any
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from isthmus.dialects.envoy.tls import text
+from isthmus.ir.inbound import Anybody, Authentication, Authorization, Network, Peers, TlsOnly
+from isthmus.ir.names import (
+    AnyIdentity,
+    Default,
+    Dns,
+    IdentityMatch,
+    IdentitySuffix,
+    Origin,
+    Source,
+    Spiffe,
+)
+from isthmus.proto.xds import packed
+
+HTTP_FILTER: Final = "envoy.filters.http.rbac"
+NETWORK_FILTER: Final = "envoy.filters.network.rbac"
+
+_ALL: Final = frozenset({"0.0.0.0/0", "::/0"})
+_EVERY: Final = pb.Permission(any=True)
+_LABEL: Final = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+
+
+def unrestricted(authorizations: Iterable[Authorization]) -> bool:
+    """Whether everybody is admitted, without it being worth a word (an audit is)."""
+    return any(
+        isinstance(one.authentication, Anybody) and not one.audit and _anywhere(one.networks)
+        for one in authorizations
+    )
+
+
+def rules(authorizations: Sequence[Authorization]) -> pb.RBAC:
+    """What these admit. An authorization's name is its policy's, and so the metric's label."""
+    policies = {
+        name(one.source): pb.Policy(permissions=[_EVERY], principals=[_principal(one)])
+        for one in authorizations
+        if one.networks
+    }
+    loopback = _either([_range("127.0.0.0/8"), _range("::1/128")])
+    policies["default/localhost"] = pb.Policy(permissions=[_EVERY], principals=[loopback])
+    return pb.RBAC(action=pb.RBAC.ALLOW, policies=policies)
+
+
+def name(source: Source) -> str:
+    """`default/all-authenticated`, `authorizationpolicy/shop/cart`."""
+    match source:
+        case Default(name=word):
+            return f"default/{word}"
+        case Origin(ref=ref):
+            return f"{ref.kind.lower()}/{ref.namespace}/{ref.name}"
+        case _:
+            assert_never(source)
+
+
+def per_route(authorizations: Sequence[Authorization]) -> Any:
+    """Rules of a route, instead of those that stand above it; none asked, none enforced."""
+    if unrestricted(authorizations):
+        return packed(http.RBACPerRoute())
+    return packed(http.RBACPerRoute(rbac=http.RBAC(rules=rules(authorizations))))
+
+
+def for_connections(authorizations: Sequence[Authorization]) -> Any:
+    """Rules of a chain that passes bytes."""
+    return packed(network.RBAC(rules=rules(authorizations), stat_prefix="inbound"))
+
+
+# ---------------------------------------------------------------------------- principals
+
+
+def _principal(one: Authorization) -> pb.Principal:
+    parts = [] if _anywhere(one.networks) else [_either(map(_network, one.networks))]
+    proof = _authenticated(one.authentication)
+    parts += [proof] if proof is not None else []
+    if not parts:
+        return pb.Principal(any=True)
+    return parts[0] if len(parts) == 1 else pb.Principal(and_ids=pb.Principal.Set(ids=parts))
+
+
+def _anywhere(networks: Iterable[Network]) -> bool:
+    return {one.cidr for one in networks if not one.excepts} >= _ALL
+
+
+def _network(one: Network) -> pb.Principal:
+    within = _range(one.cidr)
+    if not one.excepts:
+        return within
+    outside = pb.Principal(not_id=_either(map(_range, one.excepts)))
+    return pb.Principal(and_ids=pb.Principal.Set(ids=[within, outside]))
+
+
+def _range(cidr: str) -> pb.Principal:
+    return pb.Principal(direct_remote_ip=cidr_range(cidr))
+
+
+def cidr_range(cidr: str) -> address.CidrRange:
+    """A network; host bits do not count, a single address is a network of one."""
+    found = ipaddress.ip_network(cidr, strict=False)
+    return address.CidrRange(
+        address_prefix=str(found.network_address), prefix_len=UInt32Value(value=found.prefixlen)
+    )
+
+
+def _either(parts: Iterable[pb.Principal]) -> pb.Principal:
+    """Any of these; of none, nobody."""
+    some = list(parts)
+    if not some:
+        return pb.Principal(not_id=pb.Principal(any=True))
+    return some[0] if len(some) == 1 else pb.Principal(or_ids=pb.Principal.Set(ids=some))
+
+
+def _authenticated(asked: Authentication) -> pb.Principal | None:
+    match asked:
+        case Anybody():
+            return None
+        case TlsOnly():
+            return pb.Principal(authenticated=pb.Principal.Authenticated())
+        case Peers(identities=identities):
+            return _either(map(_peer, identities))
+        case _:
+            assert_never(asked)
+
+
+def _peer(match: IdentityMatch) -> pb.Principal:
+    match match:
+        case AnyIdentity():
+            return _named(string.StringMatcher(safe_regex=_regex(".+")))
+        case Dns() | Spiffe():
+            return _named(string.StringMatcher(exact=text(match)))
+        case IdentitySuffix(labels=labels):
+            suffix = re.escape(".".join(labels))
+            front = rf"(?:{_LABEL}\.)+"
+            return _named(string.StringMatcher(safe_regex=_regex(front + suffix)))
+        case _:
+            assert_never(match)
+
+
+def _named(matcher: string.StringMatcher) -> pb.Principal:
+    """Some name of the certificate: URI, DNS or subject."""
+    return pb.Principal(authenticated=pb.Principal.Authenticated(principal_name=matcher))
+
+
+def _regex(pattern: str) -> regex.RegexMatcher:
+    return regex.RegexMatcher(regex=pattern)
