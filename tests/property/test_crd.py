@@ -8,6 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isthmus.errors import Invalid
+from isthmus.model import intake
 from isthmus.model.crd import Unusable, faults, kind_of, survey
 from isthmus.model.crd.shape import shape
 from isthmus.model.crd.structural import read
@@ -176,6 +178,29 @@ def test_what_openapi_tells_means_the_same(spec: Said, value: object) -> None:
     document = {"spec": value}
     assert value_faults(again.root, document) == value_faults(original.root, document)
     assert settle(shape(again.root), document) == settle(shape(original.root), document)
+
+
+TOP = ["spec", "status", "metadata", "kind", "x"]
+WIDGETS = kind_of(definition()["spec"], "uid")
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.dictionaries(st.sampled_from(["spec", "status", "metadata", "kind", "x"]), VALUES), VALUES
+)
+def test_any_document_is_taken_or_refused(document: Said, spec: object) -> None:
+    said = {"metadata": {"name": "a", "namespace": "b"}, **document}
+    for each in (said, {**said, "spec": spec}, {**said, "spec": {"color": spec, "parts": spec}}):
+        copy = deepcopy(each)
+        try:
+            intake.prepare(WIDGETS, WIDGETS.versions[0], copy)
+        except Invalid as fault:
+            assert fault.causes
+            continue
+        found = intake.faults(WIDGETS, copy) + intake.faults(WIDGETS, copy, {"spec": spec})
+        assert all(cause.message for cause in found)
+        for column in WIDGETS.versions[0].columns:
+            column.cell(copy, 0.0)
 
 
 KEYWORDS = st.sampled_from([

@@ -131,8 +131,10 @@ def made(db: View, key: ObjectKey) -> Made:
     try:
         spec: dict[str, Any] = msgspec.json.decode(found.spec)
         return Made(kind_of(spec, found.uid, ending=found.ending))
-    except (Unusable, msgspec.MsgspecError, RecursionError) as fault:
+    except Unusable as fault:
         return Made(None, str(fault))
+    except Exception as fault:  # noqa: BLE001  # one bad definition never stops the others
+        return Made(None, f"{type(fault).__name__}: {fault}")
 
 
 @query

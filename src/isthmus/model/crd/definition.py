@@ -55,7 +55,7 @@ def survey(said: object) -> Surveyed:
     return _survey(msgspec.json.encode(said, order="deterministic"))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _survey(raw: bytes) -> Surveyed:
     found = read(msgspec.json.decode(raw), "")
     faults = list(found.faults)
