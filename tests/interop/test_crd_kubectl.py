@@ -348,3 +348,16 @@ def test_hostile_definitions_are_answered(cluster: Kubectl, tmp_path: Path) -> N
     assert "estimated rule cost exceeds budget" in said
     assert "is invalid" in answer({"type": "array", "items": {"not": 5, "allOf": {}, "type": []}})
     assert cluster("get", "ns", "default", "-o", "name") == "namespace/default\n"
+
+
+def test_definitions_and_their_objects_outlive_the_server(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        kubectl = Kubectl(server.kubeconfig, tmp_path / "one")
+        kubectl("apply", "-f", DEFINITION)
+        kubectl("create", "-f", "-", stdin=widget("a", color="red"))
+    with ServerProcess(tmp_path / "data") as server:
+        kubectl = Kubectl(server.kubeconfig, tmp_path / "two")
+        assert kubectl("get", "wg", "-o", "name") == "widget.shop.example.com/a\n"
+        assert "color is immutable" in kubectl.fails(
+            "patch", "wg", "a", "--type=merge", "-p", '{"spec": {"color": "blue"}}'
+        )
