@@ -23,6 +23,12 @@ from tests.unit.serve.linkerd.board import CALLS, SERVICE, Words, call
 LOOPBACK = "127.0.0.1"
 
 
+@pytest.fixture(scope="module", autouse=True)
+async def one_loop() -> AsyncIterator[None]:
+    """All tests of this module share a loop: grpc tells of ended calls a little later."""
+    yield  # noqa: PT022 - an async fixture that ends at once holds no loop
+
+
 class Running:
     """A server that serves, its board and a channel to it."""
 
