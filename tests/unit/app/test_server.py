@@ -59,7 +59,8 @@ class Stubborn(server.Parts):
 
 server.Parts = Stubborn
 server.LAST_RESORT = 0.2
-flags = {"data_dir": sys.argv[1], "store": "memory:", "listen": ["kube=off", "destination=off", "admin=off"]}
+listen = [f"{name}=off" for name in ("kube", "destination", "admin")]
+flags = {"data_dir": sys.argv[1], "store": "memory:", "listen": listen}
 server.serve(resolve(flags, {}))
 print("ended by itself")
 """
@@ -83,8 +84,8 @@ def test_a_part_that_does_not_end_is_ended(tmp_path: Path) -> None:
 def test_a_reader_that_left_before_the_ready_line_stops_nobody(tmp_path: Path) -> None:
     command = [
         sys.executable, "-m", "isthmus", "server", "--data-dir", str(tmp_path),
-        "--store", "memory:", "--listen", "kube=off,destination=off", "--listen", "admin=127.0.0.1:0",
-        "--log-format", "json",
+        "--store", "memory:", "--log-format", "json",
+        "--listen", "kube=off,destination=off,admin=127.0.0.1:0",
     ]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
