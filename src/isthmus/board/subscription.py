@@ -49,6 +49,11 @@ class Subscription:
         """Stop watching; the cell goes when nobody else reads it."""
         self._watch.drop(query, *key, **named)
 
+    @property
+    def woken(self) -> bool:
+        """Whether a cell may differ from what was told, or was added and not told yet."""
+        return self._woken.is_set()
+
     async def next(self) -> Mapping[tuple[Any, ...], Any]:
         """What changed since the last call: (query, *key) -> value. Never empty."""
         if self._busy:

@@ -114,6 +114,11 @@ class Hub:
         slot = self._slots.get(cell)
         return slot.sight if slot is not None else None
 
+    @property
+    def fresh(self) -> bool:
+        """Whether all values are those of the board's newest revision."""
+        return not self._subscription.woken
+
     def __len__(self) -> int:
         return len(self._slots)
 

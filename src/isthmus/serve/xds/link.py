@@ -136,7 +136,7 @@ class Link:
 
     def has(self, type_url: TypeUrl, name: str) -> bool:
         """Whether the proxy has accepted the newest of a resource."""
-        return self.ready and self.machine.has(type_url, name)
+        return self.ready and self._hub.fresh and self.machine.has(type_url, name)
 
     def _hear(self, request: Any, ear: Ear) -> None:  # noqa: ANN401
         guilty = self.machine.receive(request, self._clock.now())

@@ -36,8 +36,8 @@ class Streams:
     """Serves each call; counts; tells what is going on. `board` values come through the hub."""
 
     def __init__(self, hub: Hub, admit: Admit, *, limits: Limits, clock: Clock, log: Log) -> None:
-        self._hub = hub
-        self._admit = admit
+        self.hub = hub
+        self.admit = admit
         self._limits = limits
         self._clock = clock
         self._log = log
@@ -45,10 +45,12 @@ class Streams:
         self._peers: Counter[object] = Counter()
         self._proxies: Counter[str] = Counter()
         self._convicted = Convicted()
-        self._closing = False
+        self.closing = False
         self._rejected: dict[Link, tuple[Nacked, ...]] = {}
         self.nacked: Latest[tuple[Nacked, ...]] = Latest(())
         """What proxies reject at present, for conditions on the guilty objects."""
+        self.arrived = 0
+        """Calls so far, those that were refused included."""
         self.opened: Counter[str] = Counter()
         """Streams by protocol, those that ended included."""
         self.messages: Counter[str] = Counter()
@@ -67,7 +69,7 @@ class Streams:
 
     def close(self) -> list[Link]:
         """Refuse new streams; return those that are open, for their ends."""
-        self._closing = True
+        self.closing = True
         return list(self._live)
 
     def __len__(self) -> int:
@@ -91,6 +93,7 @@ class Streams:
         return guarded(handle, self._log)
 
     async def _serve(self, context: Context, machine: type[Stream[Any]], decode: Decode) -> None:
+        self.arrived += 1
         peer = peer_of(context)
         async with deadline(self._clock, FIRST, "the first request of a stream"):
             data = await read(context)
@@ -100,8 +103,10 @@ class Streams:
         if node is None:
             raise PeerFault("the first request of a stream names no node")
         proxy = self._let_in(peer, node)
+        # Not with the first response: that write may be given up, and then no status could follow.
+        await context.send_initial_metadata(())
         key = peer.identities or peer.address.rpartition(":")[0]
-        link = Link(self._hub, proxy, peer, node, machine, self._convicted, clock=self._clock)
+        link = Link(self.hub, proxy, peer, node, machine, self._convicted, clock=self._clock)
         self._live[link] = (key, proxy.name)
         self._peers[key] += 1
         self._proxies[proxy.name] += 1
@@ -127,14 +132,14 @@ class Streams:
         return found
 
     def _judge(self, peer: Peer, node: Node) -> Proxy | Refusal:
-        if self._closing:
+        if self.closing:
             return Refusal("UNAVAILABLE", "the server is stopping")
         if len(self._live) >= self._limits.streams:
             return Refusal("RESOURCE_EXHAUSTED", f"{len(self._live)} streams are open already")
         key = peer.identities or peer.address.rpartition(":")[0]
         if self._peers[key] >= self._limits.per_peer:
             return Refusal("RESOURCE_EXHAUSTED", f"{self._peers[key]} streams of this peer")
-        found = self._admit(peer, node)
+        found = self.admit(peer, node)
         if isinstance(found, Proxy) and self._proxies[found.name] >= self._limits.per_proxy:
             return Refusal(
                 "RESOURCE_EXHAUSTED", f"{self._proxies[found.name]} streams of {found.name}"

@@ -6,6 +6,8 @@ what to listen for from now on, and, first on a stream, what the proxy has from 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from isthmus.errors import PeerFault
 from isthmus.serve.xds.machine import frames
 from isthmus.serve.xds.machine.state import TypeState
@@ -51,6 +53,9 @@ class Delta(Stream[DeltaRequest]):
             state.forget(name)
         if state.held:
             state.owed = False  # it has had its first answer from another stream
+
+    def _retold(self, state: TypeState, plan: Plan) -> Collection[str]:
+        return plan.sent.keys()
 
     def _can_remove(self, state: TypeState) -> bool:
         return True

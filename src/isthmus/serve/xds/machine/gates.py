@@ -59,17 +59,23 @@ def removable(names: Iterable[str], states: States) -> set[str]:
 
 
 def _add_members(used: set[str], clusters: TypeState, leaving: set[str]) -> bool:
-    """Add what used aggregates refer to; True if that cannot be known."""
-    ways = {name: held for name, held in clusters.held.items() if _clusters(held) != ()}
-    fresh = [name for name in ways if name not in leaving or name in used]
+    """Add what aggregates in use refer to; True if that cannot be known."""
+    fresh = [name for name in clusters.held if name not in leaving or name in used]
+    seen = set(fresh)
     while fresh:
-        several = _clusters(ways.pop(fresh.pop()))
-        if several is None:
-            return True
-        used.update(several)
-        fresh.extend(name for name in several if name in ways and name not in fresh)
+        name = fresh.pop()
+        for held in (clusters.held[name], *clusters.maybe.get(name, ())):
+            if (several := _clusters(held)) is None:
+                return True
+            used.update(several)
+            more = [one for one in several if one in clusters.held and one not in seen]
+            seen.update(more)
+            fresh.extend(more)
     return False
 
 
 def _clusters(held: Held) -> tuple[str, ...] | None:
-    return None if isinstance(held, str) else held.clusters
+    """What a resource refers to. Of a bare version, that is not known; "" is in `maybe` as well."""
+    if isinstance(held, str):
+        return None if held else ()
+    return held.clusters

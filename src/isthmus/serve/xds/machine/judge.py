@@ -61,14 +61,30 @@ class Judge:
             return self._judge_absent(state, name)
         state.denied.discard(name)
         if rejected is not None and rejected.version == true.version:
-            if name in state.again and held is not None and not isinstance(held, str):
-                return Act.SEND, held  # the last good one
-            return Act.REST, None
+            return self._judge_rejected(state, name)
         if _version(held) != true.version or name in state.again:
             return Act.SEND, true
         state.held[name] = true  # where only the version was known
         state.rejected.pop(name, None)
         return Act.REST, None
+
+    def _judge_rejected(self, state: TypeState, name: str) -> tuple[Act, Resource | None]:
+        """Nothing, unless the proxy waits for it: then the last good one, or no endpoints."""
+        none_good = name in state.again and not state.held.get(name)
+        if none_good and state.kind.absent is Absent.EMPTY:
+            return Act.SEND, frames.no_endpoints(name)
+        return self._again(state, name)
+
+    def _again(self, state: TypeState, name: str) -> tuple[Act, Resource | None]:
+        """What is held, if the proxy waits for it.
+
+        Of a bare version nobody knows the content: then Envoy takes what it has after its timeout,
+        which harms less than emptying it would.
+        """
+        held = state.held.get(name)
+        if name not in state.again or held is None or isinstance(held, str):
+            return Act.REST, None
+        return Act.SEND, held
 
     def _judge_absent(self, state: TypeState, name: str) -> tuple[Act, Resource | None]:
         held = state.held.get(name)
@@ -88,7 +104,9 @@ class Judge:
         held, nothing = state.held.get(name), frames.no_endpoints(name)
         rejected, clusters = state.rejected.get(name), self._states.get(CLUSTER)
         leaves = clusters is not None and name in clusters.held and self.true(CLUSTER, name) is None
-        if (held and leaves) or (rejected is not None and rejected.version == nothing.version):
+        if held and leaves:
+            return self._again(state, name)
+        if rejected is not None and rejected.version == nothing.version:
             return Act.REST, None
         if _version(held) == nothing.version and name not in state.again:
             return Act.REST, None

@@ -7,6 +7,8 @@ will be repeated after it: it is ignored.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from isthmus.serve.xds.machine import frames
 from isthmus.serve.xds.machine.state import TypeState
 from isthmus.serve.xds.machine.stream import Plan, Stream
@@ -40,6 +42,10 @@ class Sotw(Stream[SotwRequest]):
         if wild and not state.wildcard:
             self._subscribe_to_all(state)
         self._unsubscribe(state, old)
+
+    def _retold(self, state: TypeState, plan: Plan) -> Collection[str]:
+        """With a whole set, what was rejected before goes back to the last good one."""
+        return plan.sent.keys() | state.again if state.kind.whole else plan.sent.keys()
 
     def _can_remove(self, state: TypeState) -> bool:
         return state.kind.whole

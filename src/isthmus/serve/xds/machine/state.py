@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from isthmus.serve.xds.contract import Resource
+from isthmus.serve.xds.machine.frames import NOTHING
 from isthmus.serve.xds.machine.types import kind_of
 from isthmus.serve.xds.machine.values import Error, Rejected, TypeStatus
 
 Held = Resource | str
-"""What a proxy has: the resource, or its version where only that is known. "" = some version."""
+"""What a proxy has: the resource, or its version where only that is known.
+
+"" is nothing, or one of those in `maybe`.
+"""
 
 
 class Sent(NamedTuple):
@@ -94,8 +98,10 @@ class TypeState:
         flight, self.flight, self._acked_at = self.flight, None, now
         for name, sent in flight.sent.items() if flight is not None else ():
             self.maybe.pop(name, None)
-            if sent.now is not sent.before:  # else it was the last good one, sent again
-                self.rejected.pop(name, None)
+            rejected = self.rejected.get(name)
+            stands_in = sent.now is sent.before or sent.now.version == NOTHING
+            if rejected is not None and not (stands_in and rejected.version != NOTHING):
+                del self.rejected[name]
 
     def nack(self, now: float, message: str) -> Rejected | None:
         """The proxy rejected the response under way; return who is guilty if that is certain.
@@ -122,11 +128,11 @@ class TypeState:
 
     def _convict(self, alone: Mapping[str, Sent], message: str, now: float) -> Rejected | None:
         for name, (new, before) in alone.items():
-            if before is None:
-                self.held.pop(name, None)
-            else:
-                self.held[name] = before
             others = tuple(one for one in self.maybe.pop(name, ()) if one.version != new.version)
+            if before or others:
+                self.held[name] = before or ""
+            else:
+                self.held.pop(name, None)
             if others:
                 self.maybe[name] = others
             self.look.add(name)  # it may have changed meanwhile
@@ -172,10 +178,21 @@ def split(group: Mapping[str, str], message: str) -> list[dict[str, str]]:
     Who is named in the message is tried alone, after the rest; if nobody is, halves. A message that
     names the wrong ones costs some rounds, and nothing else.
     """
-    named = [name for name in group if name in message]
+    named = [name for name in group if mentions(message, name)]
     if not 0 < len(named) <= NAMED:
         names, half = list(group), len(group) // 2
         return [{name: group[name] for name in part} for part in (names[:half], names[half:])]
     alone = [{name: group[name]} for name in named]
     rest = {name: version for name, version in group.items() if name not in named}
     return [rest, *alone] if rest else alone
+
+
+def mentions(message: str, name: str) -> bool:
+    """Whether the name stands in the message as a word of its own."""
+    at = message.find(name)
+    while at >= 0:
+        around = message[at - 1 : at] + message[at + len(name) : at + len(name) + 1]
+        if not any(one.isalnum() or one in "-_" for one in around):
+            return True
+        at = message.find(name, at + 1)
+    return False

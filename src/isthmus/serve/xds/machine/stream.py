@@ -213,7 +213,7 @@ class Stream(ABC, Generic[Request]):
         self._count += 1
         nonce = str(self._count)
         state.fly(nonce, now, plan.sent, plan.removed)
-        self._make_forget(state, plan.sent)
+        self._make_forget(state, self._retold(state, plan))
         body = self._body(state, nonce, plan)
         return Response(state.url, nonce, body, tuple(plan.sent), tuple(plan.removed))
 
@@ -222,18 +222,23 @@ class Stream(ABC, Generic[Request]):
         """The response as bytes."""
 
     @abstractmethod
+    def _retold(self, state: TypeState, plan: Plan) -> Collection[str]:
+        """The names in a response, just sent, that may be news to the proxy."""
+
+    @abstractmethod
     def _can_remove(self, state: TypeState) -> bool:
         """Whether the protocol has words for "does not exist" for resources of this type."""
 
-    def _make_forget(self, state: TypeState, sent: Iterable[str]) -> None:
-        """What was sent replaces something whose child the proxy now waits for anew."""
+    def _make_forget(self, state: TypeState, told: Iterable[str]) -> None:
+        """What was told replaces something whose child the proxy now waits for anew."""
         child = self._states.get(state.kind.child)
         if child is None and state.kind.child and state.resumed:
             child = self._state(state.kind.child)  # not asked for yet, but it has it
         if child is None or state.flight is None:
             return
-        for name in sent:
-            if name in child.held or state.flight.sent[name].before is not None:
+        for name in told:
+            sent = state.flight.sent.get(name)
+            if name in child.held or (sent is not None and sent.before is not None):
                 child.again.add(name)
                 if name in child.names:
                     child.look.add(name)
