@@ -9,6 +9,7 @@ from isthmus.board import Board
 from isthmus.engine import Database
 from isthmus.serve.admin import Reading
 from isthmus.serve.dns import Resolver
+from isthmus.serve.identity import IdentityServer
 from isthmus.serve.kube.api import Verdict
 from isthmus.serve.kube.auditlog import AuditLog
 from isthmus.serve.kube.server import KubeApi
@@ -119,6 +120,24 @@ def of_dns(resolver: Resolver) -> list[Reading]:
             "Packets that cluster DNS did not answer: they were no questions.",
             "counter",
             lambda: resolver.dropped,
+        ),
+    ]
+
+
+def of_identity(server: IdentityServer) -> list[Reading]:
+    """Certificates of the mesh: signed, and refused."""
+    return [
+        Reading(
+            "isthmus_certificates_total",
+            "Certificates signed.",
+            "counter",
+            lambda: server.issued,
+        ),
+        Reading(
+            "isthmus_certificates_refused_total",
+            "Requests for a certificate that were refused.",
+            "counter",
+            lambda: server.refused,
         ),
     ]
 

@@ -11,7 +11,16 @@ from types import TracebackType
 from typing import Self
 
 from isthmus import controllers
-from isthmus.app import announce, certificates, destination, dns, figures, listeners, stores
+from isthmus.app import (
+    announce,
+    certificates,
+    destination,
+    dns,
+    figures,
+    identity,
+    listeners,
+    stores,
+)
 from isthmus.app.means import Means, Run
 from isthmus.app.readiness import Readiness
 from isthmus.board import Board, Intake, Intakes, LiveKinds
@@ -34,9 +43,9 @@ from isthmus.serve.kube.server import KubeApi
 from isthmus.serve.linkerd import GrpcServer
 from isthmus.store.objects import Objects
 
-SERVED = ("kube", "destination", "dns", "admin")
+SERVED = ("kube", "destination", "identity", "dns", "admin")
 """The surfaces of this version; others have addresses already."""
-SOCKETS = ("kube", "admin")
+SOCKETS = ("kube", "identity", "admin")
 """Those that take a socket from us; gRPC makes its own."""
 
 
@@ -87,9 +96,11 @@ class Parts:
         rotation = certificates.rotation(self._config, self._keyring, self._means)
         self.runs.append(("token keys", rotation.run))
         await self._open_store()
+        await self._open_trust()
         self._start_controllers()
         await self._start_kube()
         self._start_destination()
+        self._start_identity()
         self._start_dns()
         self._start_admin()
 
@@ -136,6 +147,12 @@ class Parts:
         self._readings = figures.of_state(database, self._board, store)
         self.readiness = Readiness(self._config, self._means, store, self._board, self._stopping)
 
+    async def _open_trust(self) -> None:
+        """The mesh's trust, which is not the API's."""
+        self._trust = await identity.keeper(self._config, self._means, self._store, self._objects)
+        self.runs.append(("trust", partial(self._means.keep, "trust", self._trust.run)))
+        self._tokens = AccountTokens(self._keyring, self._store, BUILT_IN, self._means.clock)
+
     def _start_controllers(self) -> None:
         clock, random, log = self._means
         wiring = controllers.Wiring(
@@ -173,7 +190,7 @@ class Parts:
             kinds=self._kinds,
             clock=clock,
             authorizer=rights,
-            tokens=AccountTokens(keyring, self._store, BUILT_IN, clock),
+            tokens=self._tokens,
             issuer=keyring,
             fence=self._in_force,
             nodes=NodeProxy(self._store, self._certificates.to_kubelets),
@@ -216,6 +233,21 @@ class Parts:
 
         self.runs.append(("destination", run))
         self._readings += figures.of_streams(server.streams)
+
+    def _start_identity(self) -> None:
+        if "identity" not in self._sockets:
+            return
+        server = identity.server(
+            self._sockets["identity"],
+            self._config,
+            self._means,
+            self._trust,
+            self._tokens,
+            (self._store, self._objects),
+        )
+        self._open.push_async_callback(server.close)
+        self.runs.append(("identity", server.run))
+        self._readings += figures.of_identity(server)
 
     def _start_dns(self) -> None:
         if self._dns is None:
