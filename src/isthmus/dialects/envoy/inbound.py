@@ -20,11 +20,12 @@ from envoy.type.matcher.v3 import string_pb2 as string
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from isthmus.dialects.envoy import filters as changes
-from isthmus.dialects.envoy import manager, names, rbac, routes, stats, tls
+from isthmus.dialects.envoy import manager, names, routes, stats, tls
 from isthmus.dialects.envoy.clusters import labelled
 from isthmus.dialects.envoy.endpoints import socket_address
-from isthmus.dialects.envoy.hosts import Way, by_host, domain
 from isthmus.dialects.envoy.outbound import INBOUND_PORT, PORT
+from isthmus.dialects.xds import rbac
+from isthmus.dialects.xds.hosts import Way, by_host, domain
 from isthmus.engine import View, query
 from isthmus.ir.inbound import (
     Inbound,
@@ -59,7 +60,6 @@ def inbound_listener(db: View, workload: Ref) -> Resource:
     common = told[0]
     apart = [one for one in told[1:] if differs(one, common)]
     opaque = [one.port for one in apart if one.speech is Speech.OPAQUE]
-    waiting = any(one.speech is Speech.OPAQUE and not one.strict for one in apart)
     wire = pb.Listener(
         name=names.INBOUND,
         address=socket_address("::" if settings(db).ipv6 else "0.0.0.0", INBOUND_PORT),  # noqa: S104
@@ -68,7 +68,7 @@ def inbound_listener(db: View, workload: Ref) -> Resource:
             manager.SEE_TLS,
             manager.except_on(manager.SEE_HTTP, opaque),
         ],
-        listener_filters_timeout=manager.limit(_SOON if waiting else common.detect_timeout),
+        listener_filters_timeout=manager.limit(_SOON if opaque else common.detect_timeout),
         continue_on_listener_filters_timeout=True,
         traffic_direction=base.INBOUND,
         filter_chains=_chains([*apart, common]),
@@ -97,8 +97,9 @@ def _family(one: Inbound) -> Iterator[component.FilterChain]:
     comes a linkerd2-proxy, which sends what the port speaks.
     """
     yield _mesh(one, "mesh-http", tls.HTTP, _requests(one))
-    yield _mesh(one, "mesh-tcp", tls.TCP, _bytes(one))
-    yield _mesh(one, "mesh", "", _bytes(one) if one.speech in _BYTES else _requests(one))
+    yield _mesh(one, "mesh-tcp", tls.TCP, _bytes(one, meshed=True))
+    inside = _bytes(one, meshed=True) if one.speech in _BYTES else _requests(one)
+    yield _mesh(one, "mesh", "", inside)
     yield from _strict(one) if one.strict else _permissive(one)
 
 
@@ -118,8 +119,9 @@ def _mesh(
 def _permissive(one: Inbound) -> Iterator[component.FilterChain]:
     own_tls = _match(one, transport_protocol="tls")
     plain = _match(one, transport_protocol="raw_buffer")
-    yield manager.chain(_named(one, "app-tls"), _bytes(one), own_tls, labels=_labels(one))
-    yield manager.chain(_named(one, "plain"), _bytes(one), plain, labels=_labels(one))
+    onward = _bytes(one, meshed=False)
+    yield manager.chain(_named(one, "app-tls"), onward, own_tls, labels=_labels(one))
+    yield manager.chain(_named(one, "plain"), onward, plain, labels=_labels(one))
     if one.speech not in _BYTES:
         yield _plain_http(one, names.inbound_routes(one.port))
 
@@ -158,9 +160,9 @@ def _requests(one: Inbound) -> list[component.Filter]:
     return [manager.server_side(names.inbound_routes(one.port))]
 
 
-def _bytes(one: Inbound) -> list[component.Filter]:
+def _bytes(one: Inbound, *, meshed: bool) -> list[component.Filter]:
     carry = manager.carry("inbound", [(names.APP, 1)], stats.INBOUND_TCP)
-    return [*manager.admit(one.authorizations), carry]
+    return manager.admit(one.authorizations, carry, meshed=meshed)
 
 
 # -------------------------------------------------------------------------------- routes

@@ -29,8 +29,9 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
-from isthmus.dialects.envoy import names, rbac, stats, tls
+from isthmus.dialects.envoy import names, stats, tls
 from isthmus.dialects.envoy.clusters import ADS, labelled
+from isthmus.dialects.xds import rbac
 from isthmus.ir.inbound import Authorization
 from isthmus.proto.xds import duration, packed
 
@@ -168,11 +169,22 @@ ORIGINAL: Final = remember(
 """Where the client was going, for the listener that the connection is handed to."""
 
 
-def admit(authorizations: Sequence[Authorization]) -> list[pb.Filter]:
-    """Who may send bytes; no filter where everybody may."""
-    if rbac.unrestricted(authorizations):
-        return []
-    return [pb.Filter(name=rbac.NETWORK_FILTER, typed_config=rbac.for_connections(authorizations))]
+def admit(
+    authorizations: Sequence[Authorization], onward: pb.Filter, *, meshed: bool
+) -> list[pb.Filter]:
+    """Bytes onward from those who may send them; `meshed`: they came by mesh TLS.
+
+    A rule looks at a connection when the client's first bytes are there. So what is known before,
+    that nobody or everybody is admitted, is no rule: a server that speaks first says nothing to
+    strangers.
+    """
+    left = rbac.left_to_ask(authorizations, meshed=meshed)
+    if not left:
+        return [refuse()]
+    if rbac.unrestricted(left):
+        return [onward]
+    rules = pb.Filter(name=rbac.NETWORK_FILTER, typed_config=rbac.for_connections(left))
+    return [rules, onward]
 
 
 # --------------------------------------------------------------------- filters before chains

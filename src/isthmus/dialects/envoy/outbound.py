@@ -17,9 +17,10 @@ from envoy.config.listener.v3 import listener_components_pb2 as component
 from envoy.config.listener.v3 import listener_pb2 as pb
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
-from isthmus.dialects.envoy import clusters, manager, names, rbac, routes, stats
+from isthmus.dialects.envoy import clusters, manager, names, routes, stats
 from isthmus.dialects.envoy.endpoints import mode, socket_address
 from isthmus.dialects.envoy.routes import cluster_of
+from isthmus.dialects.xds import rbac
 from isthmus.engine import View, query
 from isthmus.ir.endpoint import Endpoint
 from isthmus.ir.names import Default, Dns, Origin, Source

@@ -18,9 +18,10 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.wrappers_pb2 import UInt32Value, UInt64Value
 
 from isthmus.dialects.envoy import filters as changes
-from isthmus.dialects.envoy import matches, names, stats
+from isthmus.dialects.envoy import names, stats
 from isthmus.dialects.envoy.clusters import labelled
-from isthmus.dialects.envoy.hosts import Way, by_host
+from isthmus.dialects.xds import matches
+from isthmus.dialects.xds.hosts import Way, by_host
 from isthmus.ir.names import Ref, Source, TargetId
 from isthmus.ir.outbound import (
     Detect,

@@ -10,7 +10,7 @@ ticket that was made under the old trust.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, assert_never
+from typing import Final
 
 from envoy.config.core.v3 import base_pb2 as base
 from envoy.config.core.v3 import config_source_pb2 as source
@@ -21,6 +21,7 @@ from envoy.extensions.transport_sockets.tls.v3 import tls_pb2 as tls
 from envoy.type.matcher.v3 import string_pb2 as string
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
+from isthmus.dialects.xds.identity import in_order, text
 from isthmus.ir.names import Dns, Identity, Spiffe
 from isthmus.proto.xds import packed
 
@@ -72,7 +73,7 @@ def upstream(sni: str, peers: Iterable[Identity], alpn: str) -> base.TransportSo
     Without `sni` each endpoint's host name is its server name. No `alpn`: none is offered.
     """
     expected = common.CertificateValidationContext(
-        match_typed_subject_alt_names=list(map(_matcher, _sorted(peers))) or [_nobody()]
+        match_typed_subject_alt_names=list(map(_matcher, in_order(peers))) or [_nobody()]
     )
     combined = tls.CommonTlsContext.CombinedCertificateValidationContext(
         default_validation_context=expected, validation_context_sds_secret_config=_secret(TRUST)
@@ -102,21 +103,6 @@ def downstream() -> base.TransportSocket:
         ),
     )
     return base.TransportSocket(name=_NAME, typed_config=packed(context))
-
-
-def _sorted(peers: Iterable[Identity]) -> list[Identity]:
-    return sorted(peers, key=lambda peer: (isinstance(peer, Spiffe), text(peer)))
-
-
-def text(identity: Identity) -> str:
-    """An identity as certificates and logs have it."""
-    match identity:
-        case Dns(name=name):
-            return name
-        case Spiffe():
-            return identity.uri
-        case _:
-            assert_never(identity)
 
 
 def _matcher(identity: Identity) -> common.SubjectAltNameMatcher:

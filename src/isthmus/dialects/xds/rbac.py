@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
+import msgspec
 from envoy.config.core.v3 import address_pb2 as address
 from envoy.config.rbac.v3 import rbac_pb2 as pb
 from envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http
@@ -19,7 +20,7 @@ from envoy.type.matcher.v3 import string_pb2 as string
 from google.protobuf.any_pb2 import Any
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from isthmus.dialects.envoy.tls import text
+from isthmus.dialects.xds.identity import text
 from isthmus.ir.inbound import Anybody, Authentication, Authorization, Network, Peers, TlsOnly
 from isthmus.ir.names import (
     AnyIdentity,
@@ -82,6 +83,31 @@ def per_route(authorizations: Sequence[Authorization]) -> Any:
 def for_connections(authorizations: Sequence[Authorization]) -> Any:
     """Rules of a chain that passes bytes."""
     return packed(network.RBAC(rules=rules(authorizations), stat_prefix="inbound"))
+
+
+def left_to_ask(
+    authorizations: Iterable[Authorization], *, meshed: bool
+) -> tuple[Authorization, ...]:
+    """What is still open once it is known whether a client came by mesh TLS.
+
+    Without it, nobody is anybody; with it, everybody is somebody.
+    """
+    if not meshed:
+        return tuple(one for one in authorizations if isinstance(one.authentication, Anybody))
+    return tuple(
+        msgspec.structs.replace(one, authentication=Anybody()) if _somebody(one) else one
+        for one in authorizations
+    )
+
+
+def _somebody(one: Authorization) -> bool:
+    match one.authentication:
+        case Peers(identities=identities):
+            return AnyIdentity() in identities
+        case Anybody() | TlsOnly():
+            return True
+        case _:
+            assert_never(one.authentication)
 
 
 # ---------------------------------------------------------------------------- principals
