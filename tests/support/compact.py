@@ -7,14 +7,15 @@ it into the linked cluster X. What is left out has a usual value.
             annotations, local (internalTrafficPolicy Local), selector
     pod     ip or ips, node, phase, meshed (true, or whose), native, proxy (envoy), sa, owner or
             owners: [Kind, name], labels, annotations, opaque, skip, ports: [{port, name, host,
-            init}], hostIP, hostNetwork, deleting, inbound, noenv, rev
+            init}], probes: [{port, path}], hostIP, hostNetwork, deleting, inbound, noenv, rev
     slice   svc, family, ports: [8080 or {port, name}], labels, annotations,
             eps: [{ip, pod or ew, ready, serving, terminating, zone, hints, host}]
     sp      spec            node    zone            rs, job     owner: [Kind, name]
-    server  pods or ews (matchLabels), raw_pods (a whole selector), port, protocol
+    server  pods or ews (matchLabels), raw_pods (a whole selector), port, protocol, access
     ew      ips, ports, id, sni, labels, opaque, ready, owner
     split   service, backends: [[service, weight]]
     route   service, port, of (the Service's namespace, if it is another one)
+    ns      annotations, labels
     link    trust, domain, type, no_label, no_trust: the credentials of a linked cluster
 """
 
@@ -34,6 +35,7 @@ CONTROL_PLANE = "linkerd.io/control-plane-ns"
 ZONE = "topology.kubernetes.io/zone"
 
 RESOURCES = {
+    "ns": "namespaces",
     "svc": "services",
     "pod": "pods",
     "slice": "endpointslices.discovery.k8s.io",
@@ -94,6 +96,7 @@ def document(compact: Compact, mesh: str = "isthmus") -> Document:
 
 
 _KINDS = {
+    "ns": ("v1", "Namespace"),
     "svc": ("v1", "Service"),
     "pod": ("v1", "Pod"),
     "slice": ("discovery.k8s.io/v1", "EndpointSlice"),
@@ -147,6 +150,10 @@ def _meta(compact: Compact, **notes: str | None) -> Document:
         "annotations": annotations,
         "ownerReferences": _owners(compact),
     }
+
+
+def _namespace(compact: Compact, _mesh: str) -> Document:
+    return {"metadata": _meta(compact)}
 
 
 def _service(compact: Compact, _mesh: str) -> Document:
@@ -216,6 +223,8 @@ def _pod(compact: Compact, mesh: str) -> Document:
 def _containers(compact: Compact) -> tuple[list[Document], list[Document]]:
     ports = compact.get("ports", ())
     main = _container("main", [port for port in ports if not port.get("init")])
+    probes = [{"httpGet": dict(each)} for each in compact.get("probes", ())]
+    main |= dict(zip(("livenessProbe", "readinessProbe", "startupProbe"), probes, strict=False))
     containers = [main]
     inits = [_container("setup", some)] if (some := [p for p in ports if p.get("init")]) else []
     if compact.get("meshed"):
@@ -311,6 +320,8 @@ def _server(compact: Compact, _mesh: str) -> Document:
         "port": compact.get("port"),
         "proxyProtocol": compact.get("protocol", "unknown"),
     }
+    if "access" in compact:
+        spec["accessPolicy"] = compact["access"]
     if "pods" in compact:
         spec["podSelector"] = {"matchLabels": dict(compact["pods"])}
     if "raw_pods" in compact:
@@ -368,6 +379,7 @@ def _link(compact: Compact, _mesh: str) -> Document:
 
 
 _SPREAD: Mapping[str, Callable[[Compact, str], Document]] = {
+    "ns": _namespace,
     "svc": _service,
     "pod": _pod,
     "slice": _slice,

@@ -12,7 +12,7 @@ import msgspec
 
 from isthmus.engine import View, query
 from isthmus.ir.endpoint import Endpoint, Mesh, Plain, Speaks
-from isthmus.ir.names import Identity, TargetId
+from isthmus.ir.names import Identity, Origin, Ref, TargetId
 from isthmus.ir.target import Ejection, Target, Tls
 from isthmus.mesh.asked import GetKey
 from isthmus.mesh.clusters import cluster
@@ -54,6 +54,11 @@ def target_id(service: ObjectKey, port: int, variant: str = "") -> TargetId:
 def service_of(target: TargetId) -> ObjectKey:
     """The Service that a target is a port of."""
     return ObjectKey(target.cluster, target.namespace, target.service)
+
+
+def service_ref(service: ObjectKey) -> Origin:
+    """A Service as what a part of a configuration comes from."""
+    return Origin(Ref(service.cluster, "", "Service", service.namespace, service.name))
 
 
 @query

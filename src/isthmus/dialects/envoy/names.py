@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from isthmus.ir.names import Dns, Identity, TargetId
+from isthmus.dialects.xds.targets import LONGEST, read_port
+from isthmus.ir.names import Dns, Identity
 from isthmus.ir.proxy import OutboundName
 
 INBOUND: Final = "inbound"
@@ -43,8 +44,6 @@ PROBE: Final = "probe"
 IP: Final = "ip"
 REFUSE: Final = "refuse"
 SERVICE: Final = "svc"
-
-LONGEST: Final = 2048
 
 
 class Port(NamedTuple):
@@ -104,25 +103,6 @@ def split(name: str) -> tuple[str, str]:
     return (kind, rest) if bar else ("", name)
 
 
-def read_target(name: str) -> TargetId | None:
-    """The target whose cluster has this name: the opposite of `TargetId.key`."""
-    variant, tilde, sni = name.rpartition("~")
-    front, dot, trust_domain = sni.partition(".internal.")
-    if not dot or not trust_domain or (tilde and not variant):
-        return None
-    match front.split("."):
-        case [port, service, namespace, cluster]:
-            subset = ""
-        case [subset, port, service, namespace, cluster] if subset:
-            pass
-        case _:
-            return None
-    number = read_port(port[1:]) if port.startswith("p") else None
-    if number is None or not all((service, namespace, cluster)):
-        return None
-    return TargetId(cluster, namespace, service, number, subset, variant)
-
-
 def read_service(rest: str) -> Port | None:
     """`shop/cart:80`."""
     path, _, port = rest.rpartition(":")
@@ -138,9 +118,3 @@ def read_address(rest: str) -> Address | None:
     ip, _, port = rest.rpartition("|")
     number = read_port(port)
     return Address(ip, number) if number is not None and ip else None
-
-
-def read_port(text: str) -> int | None:
-    """A number from 0 to 65535 as `str` writes it."""
-    fits = text.isascii() and text.isdecimal() and len(text) <= 5 and str(int(text)) == text
-    return int(text) if fits and int(text) <= 65535 else None

@@ -21,6 +21,7 @@ from isthmus.dialects.envoy.clusters import (
     target_cluster,
 )
 from isthmus.dialects.envoy.endpoints import assignment, mode
+from isthmus.dialects.xds.targets import read_port, read_target
 from isthmus.engine import View, query
 from isthmus.ir.names import Ref, TargetId
 from isthmus.ir.proxy import OutboundName
@@ -178,7 +179,7 @@ def _cluster(_asker: Asker, name: str) -> Cell | None:
         case "":
             if name in FIXED:
                 return (fixed_cluster, name)
-            target = names.read_target(name)
+            target = read_target(name)
             return (target_cluster, target) if target is not None else None
         case names.DIRECT | names.DIRECT_LINKERD:
             linkerd = "linkerd" if kind == names.DIRECT_LINKERD else ""
@@ -190,13 +191,13 @@ def _cluster(_asker: Asker, name: str) -> Cell | None:
 
 
 def _members(rest: str) -> tuple[TargetId, ...]:
-    found = [names.read_target(each) for each in rest.split("|")]
+    found = [read_target(each) for each in rest.split("|")]
     known = tuple(each for each in found if each is not None)
     return known if len(known) == len(found) else ()
 
 
 def _assignment(asker: Asker, name: str) -> Cell | None:
-    target = names.read_target(name) if len(name) <= names.LONGEST else None
+    target = read_target(name)
     return (assignment, target, asker.node) if target is not None else None
 
 
@@ -242,7 +243,7 @@ def _routes(asker: Asker, name: str) -> Cell | None:
         case names.DIRECT | names.DIRECT_LINKERD:
             return (outbound.direct_routes, name) if rest else None
         case names.IN | names.PROBE:
-            port = names.read_port(rest)
+            port = read_port(rest)
             find = inbound.inbound_routes if kind == names.IN else inbound.probe_routes
             return (find, asker.workload, port) if port is not None else None
     return None

@@ -1,0 +1,16 @@
+"""The IR in the words of gRPC's own xDS client and server (proxyless).
+
+What it is: resources for `xds:///service.namespace:port`, and for servers that listen by xDS. What
+it is not: a way to speak mesh TLS with sidecars, which choose by ALPN what gRPC cannot say; calls
+to them are plaintext, and a strict workload refuses them (see `faults`).
+
+Its words:
+    asker       the class of a gRPC process: its workload, namespace and node
+    authority   what a client asks for, `color.faces.svc.cluster.local:80` or `color.faces:80`;
+                the name of a listener and of its routes
+"""
+
+from isthmus.dialects.grpc.dialect import Asker, GrpcDialect, GrpcView, asker, grpc_view
+from isthmus.dialects.grpc.faults import faults
+
+__all__ = ["Asker", "GrpcDialect", "GrpcView", "asker", "faults", "grpc_view"]

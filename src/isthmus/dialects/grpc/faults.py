@@ -1,0 +1,49 @@
+"""What gRPC's own client cannot be told of an Outbound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from isthmus.dialects.grpc.clients import http_routes
+from isthmus.engine import View, query
+from isthmus.ir.faults import Unsupported
+from isthmus.ir.names import Source
+from isthmus.ir.outbound import Outbound
+from isthmus.ir.proxy import OutboundName
+from isthmus.ir.target import Tls as TlsMode
+from isthmus.ir.target import To
+from isthmus.mesh.queries import outbound
+
+DIALECT: Final = "grpc"
+
+
+@query
+def faults(db: View, name: OutboundName) -> tuple[Unsupported, ...]:
+    """What gRPC clients are not told of a Service's port, in order, each once."""
+    return tuple(dict.fromkeys(_faults(outbound(db, name))))
+
+
+def _faults(found: Outbound) -> Iterator[Unsupported]:
+    if not http_routes(found):
+        yield _fault(found.source, "ports that are no HTTP")
+    for route in http_routes(found):
+        for rule in route.rules:
+            if rule.filters:
+                yield _fault(rule.source, "filters")
+            if rule.timeouts.idle or rule.timeouts.attempt:
+                yield _fault(rule.source, "timeouts of silence and of one attempt")
+            if rule.retry is not None and not rule.retry.grpc:
+                yield _fault(rule.source, "retries by HTTP status")
+            targets = [one for one in rule.backends if isinstance(one, To)]
+            if len(targets) < len(rule.backends):
+                yield _fault(rule.source, "backends that answer by themselves")
+            if any(one.target.ejection is not None for one in targets):
+                yield _fault(rule.source, "failure accrual")
+            if any(one.target.tls is TlsMode.MESH for one in targets):
+                detail = "calls to sidecars are plaintext; strict workloads refuse them"
+                yield _fault(rule.source, "mesh TLS", detail)
+
+
+def _fault(source: Source, feature: str, detail: str = "") -> Unsupported:
+    return Unsupported(source, feature, DIALECT, detail)
