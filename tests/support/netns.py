@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
 
@@ -55,7 +56,7 @@ import os, socket, sys
 host, port, uid, source, mark = sys.argv[1:]
 if uid: os.setgid(int(uid)); os.setuid(int(uid))
 asking = socket.socket()
-asking.settimeout(5)
+asking.settimeout(1)
 if mark: asking.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, int(mark))
 if source: asking.bind((source, 0))
 try:
@@ -85,10 +86,15 @@ def ask(
 
 
 def tables(inside: Namespace) -> list[str]:
-    """Names of the nf_tables tables inside."""
-    with inside.entered():
-        asking = NFTables(nfgen_family=2)
-        try:
-            return redirect.tables_here(asking)
-        finally:
-            asking.close()
+    """Names of the nf_tables tables inside. In a thread: pyroute2 wants a loop of its own."""
+
+    def look() -> list[str]:
+        with inside.entered():
+            asking = NFTables(nfgen_family=2)
+            try:
+                return redirect.tables_here(asking)
+            finally:
+                asking.close()
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(look).result()
