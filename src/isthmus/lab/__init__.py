@@ -22,7 +22,20 @@ can be left, and the next `lab up` removes them.
     hosts       machines outside every cluster
 """
 
-from isthmus.lab.state import State
-from isthmus.lab.topology import Topology, load
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isthmus.lab.state import State
+    from isthmus.lab.topology import Topology, load
 
 __all__ = ["State", "Topology", "load"]
+
+_HOMES = {"State": "state", "Topology": "topology", "load": "topology"}
+
+
+def __getattr__(name: str) -> object:
+    """Only when asked for: pods of `lab.faces` pass through here, and must stay small."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

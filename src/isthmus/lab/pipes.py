@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import io
 import os
+import struct
+import termios
 
 READ = 32 * 1024
+
+
+class Terminal:
+    """A pseudo-terminal; `ours` does not block. `name` is its path for the process."""
+
+    def __init__(self, held: contextlib.ExitStack) -> None:
+        ours, theirs = os.openpty()
+        os.set_blocking(ours, False)
+        self.name = os.ttyname(theirs)
+        self.ours = held.enter_context(io.FileIO(ours, "r+"))
+        self.theirs = held.enter_context(io.FileIO(theirs, "r+"))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Tell the process how large the window is."""
+        size = struct.pack("HHHH", rows & 0xFFFF, columns & 0xFFFF, 0, 0)
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, size)
 
 
 class Pipe:
@@ -26,7 +45,10 @@ async def read(source: io.FileIO) -> bytes:
     """What is there, as soon as something is; nothing at the end."""
     loop = asyncio.get_running_loop()
     while True:
-        data = source.read(READ)
+        try:
+            data = source.read(READ)
+        except OSError:  # what a terminal says when nobody is behind it any more
+            return b""
         if data is not None:
             return data
         ready = loop.create_future()

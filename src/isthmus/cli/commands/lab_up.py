@@ -54,7 +54,7 @@ def up(topology: str, state_dir: str, loopback: str, *, detach: bool) -> int:
         return _detached(topology, state_dir, loopback)
 
     def ready() -> None:
-        _say(f"isthmus: lab {topology} ready")
+        _say(_ready(topology))
         click.echo(f"  export KUBECONFIG={state.kubeconfig}", err=True)
 
     return run(topology, state, network, step=_step, ready=ready)
@@ -86,19 +86,32 @@ def _say(line: str) -> None:
 
 def _detached(topology: str, state_dir: str, loopback: str) -> int:
     """Start another one of ourselves, and go when it is ready."""
+    from isthmus.lab import State
+
+    state = State(Path(state_dir))
     command = [
         sys.executable, "-m", "isthmus", "lab", "up", topology,
-        "--state-dir", str(Path(state_dir).expanduser().absolute()), "--loopback", loopback,
+        "--state-dir", str(state.folder), "--loopback", loopback,
     ]  # fmt: skip
     child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        text=True,
     )
-    with child.stdout or open("/dev/null", "rb") as out:  # noqa: PTH123
-        line = out.readline().decode()
-    if line:
-        click.echo(line, nl=False)
-        return 0
+    for line in child.stdout or ():
+        if line == f"{_ready(topology)}\n":
+            click.echo(line, nl=False)
+            click.echo(f"  export KUBECONFIG={state.kubeconfig}", err=True)
+            return 0
+        click.echo(line, err=True, nl=False)
     return child.wait()
+
+
+def _ready(topology: str) -> str:
+    return f"isthmus: lab {topology} ready"
 
 
 @click.command()

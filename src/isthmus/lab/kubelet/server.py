@@ -17,7 +17,7 @@ from aiohttp import web
 from isthmus.aio import Clock
 from isthmus.ca import Leaf
 from isthmus.lab.kubelet import channels
-from isthmus.lab.kubelet.session import execute
+from isthmus.lab.kubelet.session import execute, execute_in_terminal
 from isthmus.lab.pods import logs
 from isthmus.lab.pods.container import Container
 from isthmus.lab.pods.logs import Wanted
@@ -135,8 +135,7 @@ class Kubelet:
             raise web.HTTPBadRequest(text="exec needs a WebSocket")
         await channel.prepare(request)
         if "tty" in asked:
-            told = "a lab has no terminals; leave -t out"
-            await channel.send_bytes(channels.failed(told))
+            await execute_in_terminal(channel, container, command)
         else:
             await execute(
                 channel, container, command,

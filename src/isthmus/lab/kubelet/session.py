@@ -13,9 +13,29 @@ from aiohttp import WSMsgType, web
 from isthmus.errors import UserFault
 from isthmus.lab import pipes
 from isthmus.lab.kubelet import channels
-from isthmus.lab.pipes import Pipe
+from isthmus.lab.pipes import Pipe, Terminal
 from isthmus.lab.pods.container import Container
 from isthmus.lab.pods.process import Process
+
+TERMINAL = 'exec "$@" <>"$0" >&0 2>&0'
+"""For a shell: opening a terminal makes it the one that the session's signals come from."""
+
+
+async def execute_in_terminal(
+    socket: web.WebSocketResponse, container: Container, command: Sequence[str]
+) -> None:
+    """The same with one terminal for all streams."""
+    with contextlib.ExitStack() as held:
+        terminal = Terminal(held)
+        handle = terminal.theirs.fileno()
+        words = ["/bin/sh", "-c", TERMINAL, terminal.name, *command]
+        try:
+            process = await container.execute(words, handle, handle, handle)
+        except (OSError, UserFault) as fault:
+            await socket.send_bytes(channels.failed(str(fault)))
+            return
+        terminal.theirs.close()
+        await _Session(socket, process, terminal).run(terminal, terminal, None)
 
 
 async def execute(
@@ -51,12 +71,18 @@ def _handle(pipe: Pipe | None) -> int | None:
     return None if pipe is None else pipe.theirs.fileno()
 
 
+End = Pipe | Terminal
+
+
 class _Session:
-    def __init__(self, socket: web.WebSocketResponse, process: Process) -> None:
+    def __init__(
+        self, socket: web.WebSocketResponse, process: Process, terminal: Terminal | None = None
+    ) -> None:
         self._socket = socket
         self._process = process
+        self._terminal = terminal
 
-    async def run(self, into: Pipe | None, out: Pipe | None, err: Pipe | None) -> None:
+    async def run(self, into: End | None, out: End | None, err: End | None) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 listening = group.create_task(self._listen(into))
@@ -80,12 +106,16 @@ class _Session:
         while data := await pipes.read(source):
             await self._socket.send_bytes(head + data)
 
-    async def _listen(self, into: Pipe | None) -> None:
+    async def _listen(self, into: End | None) -> None:
         """Take in frames until the peer leaves; then the process is killed."""
         async for message in self._socket:
-            if message.type is not WSMsgType.BINARY or not message.data or into is None:
+            if message.type is not WSMsgType.BINARY or not message.data:
                 continue
             channel, data = message.data[0], message.data[1:]
+            if channel == channels.RESIZE and self._terminal is not None:
+                self._terminal.resize(*channels.read_size(data))
+            if into is None or (self._terminal is not None and channel == channels.CLOSE):
+                continue
             if channel == channels.CLOSE and data[:1] == bytes((channels.STDIN,)):
                 into.ours.close()
             elif channel == channels.STDIN and not into.ours.closed:

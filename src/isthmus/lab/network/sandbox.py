@@ -90,7 +90,8 @@ def _first_process(main: Callable[[], int]) -> int:
         except ChildProcessError:
             return 1
         if ended == lab:
-            return max(os.waitstatus_to_exitcode(status), 0)
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
 
 
 def _ignore_signals() -> None:

@@ -360,7 +360,7 @@ class Container:
         return await process.start(
             Launch(
                 argv=command,
-                env=self._env,
+                env={"TERM": "xterm"} | self._env,
                 namespace=self._context.namespace,
                 cwd=text(self.spec, "workingDir") or "/",
                 hostname=self._env["HOSTNAME"],

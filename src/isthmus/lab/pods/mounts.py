@@ -30,6 +30,7 @@ class View:
 
     def __init__(self) -> None:
         self._ours: set[str] = set()
+        """Folders that are in memory, by their whole names."""
 
     def apply(self, mounts: Iterable[Mount]) -> None:
         """Mount everything, shorter targets first; OSError names what cannot be."""
@@ -39,16 +40,24 @@ class View:
             if not os.path.lexists(target):
                 self._make_room(target, is_folder=is_folder)
             system.bind(mount.source, target, read_only=mount.read_only)
-            self._ours.discard(target)
+            if mount.source.startswith(f"{SCRATCH}/") and is_folder and not mount.read_only:
+                self._ours.add(target)  # an emptyDir: mounts inside it are made in it
+            else:
+                self._ours.discard(target)
 
     def _make_room(self, target: str, *, is_folder: bool) -> None:
         parent = _nearest(target)
-        if parent not in self._ours and not any(parent.startswith(f"{o}/") for o in self._ours):
+        if parent not in self._ours:
             self._replace(parent)
+        # What is made here is in memory, and ours: nothing else is ever written to.
         path = Path(target)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for folder in reversed(path.parents):
+            if not os.path.lexists(folder):
+                folder.mkdir()
+                folder.chmod(0o755)
+                self._ours.add(str(folder))
         if is_folder:
-            path.mkdir(exist_ok=True)
+            path.mkdir()
         else:
             path.touch()
 
@@ -84,7 +93,7 @@ class View:
                 system.bind(entry.path, str(here))
         os.chroot(root)
         os.chdir("/")
-        self._ours.add("")
+        self._ours.add("/")
 
 
 def _nearest(target: str) -> str:

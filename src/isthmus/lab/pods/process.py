@@ -80,9 +80,14 @@ class Process:
         return await asyncio.shield(self._ended)
 
     def kill(self, number: int) -> None:
-        """Send a signal to it and all it started; harmless when it has ended."""
-        if self.running:
+        """Send it a signal; SIGKILL reaches all it started too. Harmless when it has ended."""
+        if not self.running:
+            return
+        if number == signal.SIGKILL:
             self._kill_group(number)
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, number)
 
     def _kill_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -150,6 +155,7 @@ def _start(launch: Launch) -> tuple[subprocess.Popen[bytes], World | None]:
         stdout=_or_nothing(launch.stdout),
         stderr=_or_nothing(launch.stderr),
         start_new_session=True,
+        umask=0o022,
         user=launch.user,
         group=launch.group,
         extra_groups=None if launch.user is None else [],

@@ -60,7 +60,7 @@ def phase_of(facts: PodFacts) -> str:
     before, others = _split(facts.records)
     if any(_stuck(each, facts.restart_policy) for each in before):
         return "Failed"
-    if not initialized(before):
+    if not facts.over and not initialized(before):
         return "Pending"
     if facts.over and all(isinstance(each.state, Terminated) for each in others):
         good = all(isinstance(s := each.state, Terminated) and s.code == 0 for each in others)
@@ -102,7 +102,12 @@ def _conditions(
 def _wanted(facts: PodFacts, phase: str, true: set[str]) -> list[Condition]:
     before, others = _split(facts.records)
     done = phase == "Succeeded"
-    waits = [each.name for each in before if not initialized([each])]
+    was = facts.over or "Initialized" in true  # a sidecar that ends later changes nothing
+    waits = [
+        each.name
+        for each in before
+        if not initialized([each]) and not (was and each.role is Role.NATIVE_SIDECAR)
+    ]
     init = ("Initialized", not waits, "", "")
     if waits:
         told = f"containers with incomplete status: [{' '.join(waits)}]"
