@@ -1,0 +1,1 @@
+"""The color service of the Faces demo."""
