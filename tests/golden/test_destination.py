@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 import yaml
 from google.protobuf import text_format
@@ -22,27 +19,9 @@ from isthmus.mesh.settings import Http2Params
 from isthmus.proto.linkerd import destination_pb2 as pb
 from tests.support.golden import Golden
 from tests.support.meshworld import World
+from tests.support.plain import dumped
 
 CORPUS = Path(__file__).parent / "corpus"
-
-
-def plain(value: object) -> Any:  # noqa: ANN401 - whatever YAML can say
-    """A value of the IR as YAML: the type's name, and what differs from the defaults."""
-    if isinstance(value, msgspec.Struct):
-        fields = msgspec.structs.fields(value)
-        said = {field.name: (getattr(value, field.name), field.default) for field in fields}
-        kept = {name: plain(one) for name, (one, default) in said.items() if one != default}
-        return {type(value).__name__: kept}
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, tuple):
-        pairs = bool(value) and all(type(one) is tuple and len(one) == 2 for one in value)
-        return dict(value) if pairs else [plain(one) for one in value]
-    return value
-
-
-def dumped(value: object) -> str:
-    return yaml.safe_dump(plain(value), sort_keys=False, width=1000, default_flow_style=None)
 
 
 def lines(message: Message, indent: str = "  ") -> Iterator[str]:
