@@ -139,7 +139,12 @@ def _short(value: Any) -> Any:  # noqa: ANN401 - JSON
     word = _word(value)
     if word is not None:
         return word
-    return {key: _short(each) for key, each in value.items()}
+    found = {key: _short(each) for key, each in value.items()}
+    # Maps have no order of their own.
+    return {key: dict(sorted(one.items())) if key in _MAPS else one for key, one in found.items()}
+
+
+_MAPS = ("policies", "typed_per_filter_config")
 
 
 def _word(value: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON

@@ -48,6 +48,7 @@ from isthmus.mesh.targets import (
     service_ref,
     target,
     target_id,
+    target_named,
     trust_domain,
 )
 from isthmus.mesh.workloads import is_opaque, node_of, workload_identity
@@ -116,6 +117,7 @@ __all__ = [
     "subject_refusal",
     "target",
     "target_id",
+    "target_named",
     "trust_domain",
     "workload_identity",
 ]

@@ -21,7 +21,7 @@ from isthmus.mesh.external import workload_endpoint
 from isthmus.mesh.names import canonical_ip
 from isthmus.mesh.pods import pod_endpoint
 from isthmus.mesh.profiles import full_name
-from isthmus.mesh.services import sets
+from isthmus.mesh.services import PortState, port_state, sets
 from isthmus.mesh.settings import settings
 from isthmus.mesh.tables import SERVICES, SLICES_BY_SERVICE
 from isthmus.model.annotations import Accrual, AccrualMode, LoadBias, Problem, failure_accrual
@@ -49,6 +49,37 @@ class Answerers(msgspec.Struct, frozen=True):
 def target_id(service: ObjectKey, port: int, variant: str = "") -> TargetId:
     """The name of a Service's port as a target."""
     return TargetId(service.cluster, service.namespace, service.name, port, variant=variant)
+
+
+@query
+def target_named(db: View, key: str) -> TargetId | None:
+    """The target with this key, if it is a port that its Service declares."""
+    found = read_key(key)
+    if found is None or found.port is None:
+        return None
+    declared = port_state(db, service_of(found), found.port) is PortState.DECLARED
+    known = declared and found.key(trust_domain(db, found.cluster)) == key
+    return found if known else None
+
+
+def read_key(key: str) -> TargetId | None:
+    """The opposite of `TargetId.key`, as far as it can be read without knowing the mesh."""
+    variant, _, sni = key.rpartition("~")
+    front, dot, _ = sni.partition(".internal.")
+    match front.split(".") if dot else ():
+        case [port, service, namespace, home]:
+            return TargetId(home, namespace, service, _number(port), variant=variant)
+        case [subset, port, service, namespace, home]:
+            return TargetId(home, namespace, service, _number(port), subset, variant)
+        case _:
+            return None
+
+
+def _number(label: str) -> int | None:
+    """The port of `p80`; None for anything else."""
+    digits = label[1:]
+    fits = digits.isascii() and digits.isdecimal() and len(digits) <= 5
+    return int(digits) if label.startswith("p") and fits else None
 
 
 def service_of(target: TargetId) -> ObjectKey:

@@ -28,9 +28,9 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 
 from isthmus.dialects.envoy import names, tls
 from isthmus.engine import View, query
-from isthmus.ir.names import Dns, Identity, Origin, Ref, TargetId
+from isthmus.ir.names import Dns, Identity, TargetId
 from isthmus.ir.target import Balance, Ejection, Target
-from isthmus.mesh.queries import PortState, port_state, service_of, settings, target, trust_domain
+from isthmus.mesh.queries import service_of, service_ref, settings, target, target_named
 from isthmus.proto.xds import Resource, duration, packed, resource
 
 HTTP_OPTIONS: Final = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
@@ -70,14 +70,12 @@ _BALANCE: Final[Mapping[Balance, pb.Cluster.LbPolicy.ValueType]] = {
 
 
 @query
-def target_cluster(db: View, name: TargetId) -> Resource | None:
-    """The cluster of a target; None where there is no such port of a Service."""
-    service = service_of(name)
-    if port_state(db, service, name.port or 0) is not PortState.DECLARED:
+def target_cluster(db: View, key: str) -> Resource | None:
+    """The cluster of a target by its key; None where there is no such port of a Service."""
+    name = target_named(db, key)
+    if name is None or name.variant not in names.VARIANTS:
         return None
-    wire = of_target(target(db, name))
-    ref = Ref(service.cluster, "", "Service", service.namespace, service.name)
-    return resource(wire, wire.name, origin=Origin(ref, port=name.port or 0))
+    return resource(of_target(target(db, name)), key, origin=service_ref(service_of(name)))
 
 
 def of_target(found: Target) -> pb.Cluster:
@@ -199,11 +197,12 @@ def backend_labels(name: TargetId) -> str:
 
 
 @query
-def failover_cluster(db: View, members: tuple[TargetId, ...]) -> Resource:
+def failover_cluster(db: View, members: tuple[str, ...]) -> Resource | None:
     """An aggregate: the first member that has a healthy endpoint is sent to (decision 6)."""
-    keys = tuple(one.key(trust_domain(db, one.cluster)) for one in members)
-    wire = aggregated(names.failover(keys), keys)
-    return resource(wire, wire.name, clusters=keys)
+    if not all(target_named(db, each) for each in members):
+        return None
+    wire = aggregated(names.failover(members), members)
+    return resource(wire, wire.name, clusters=members)
 
 
 def aggregated(name: str, members: Iterable[str]) -> pb.Cluster:

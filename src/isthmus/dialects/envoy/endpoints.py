@@ -29,6 +29,7 @@ from isthmus.mesh.queries import (
     leaving,
     service_of,
     sets,
+    target_named,
     trust_domain,
 )
 from isthmus.proto.xds import ENDPOINTS, Resource, encoded, field
@@ -51,8 +52,11 @@ _HEALTH: Final = {
 
 
 @query
-def assignment(db: View, name: TargetId, node: str) -> Resource:
+def assignment(db: View, key: str, node: str) -> Resource | None:
     """The endpoints of a target as proxies on a node see them. All that see the same share it."""
+    name = target_named(db, key)
+    if name is None or name.variant not in names.VARIANTS:
+        return None
     service = service_of(name)
     return assignment_of(db, name, sets(db, GetKey(service, name.port or 0, "", node)))
 

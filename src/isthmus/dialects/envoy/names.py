@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from isthmus.dialects.xds.targets import LONGEST, read_port
+from isthmus.dialects.xds.ports import read_port
 from isthmus.ir.names import Dns, Identity
 from isthmus.ir.proxy import OutboundName
 
@@ -34,6 +34,7 @@ REFUSED: Final = "refused"
 
 RAW: Final = "tcp"
 PLAIN: Final = "plain"
+VARIANTS: Final = ("", RAW, PLAIN)
 """Variants of targets."""
 
 DIRECT: Final = "direct"
@@ -44,6 +45,10 @@ PROBE: Final = "probe"
 IP: Final = "ip"
 REFUSE: Final = "refuse"
 SERVICE: Final = "svc"
+
+
+LONGEST: Final = 2048
+"""Characters of a name that may mean something."""
 
 
 class Port(NamedTuple):

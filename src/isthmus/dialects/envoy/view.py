@@ -21,9 +21,9 @@ from isthmus.dialects.envoy.clusters import (
     target_cluster,
 )
 from isthmus.dialects.envoy.endpoints import assignment, mode
-from isthmus.dialects.xds.targets import read_port, read_target
+from isthmus.dialects.xds.ports import read_port
 from isthmus.engine import View, query
-from isthmus.ir.names import Ref, TargetId
+from isthmus.ir.names import Ref
 from isthmus.ir.proxy import OutboundName
 from isthmus.mesh.queries import (
     Member,
@@ -170,7 +170,7 @@ def _direct(db: View, member: Member) -> str:
 def cell(asker: Asker, type_url: str, name: str) -> Cell | None:
     """The cell that a name stands for; None for one that stands for nothing."""
     find = _BY_TYPE.get(type_url)
-    return find(asker, name) if find is not None else None
+    return find(asker, name) if find is not None and len(name) <= names.LONGEST else None
 
 
 def _cluster(_asker: Asker, name: str) -> Cell | None:
@@ -179,26 +179,17 @@ def _cluster(_asker: Asker, name: str) -> Cell | None:
         case "":
             if name in FIXED:
                 return (fixed_cluster, name)
-            target = read_target(name)
-            return (target_cluster, target) if target is not None else None
+            return (target_cluster, name)
         case names.DIRECT | names.DIRECT_LINKERD:
             linkerd = "linkerd" if kind == names.DIRECT_LINKERD else ""
             return (direct_cluster, name, rest, linkerd) if rest else None
         case names.FAILOVER:
-            members = _members(rest)
-            return (failover_cluster, members) if members else None
+            return (failover_cluster, tuple(rest.split("|")))
     return None
 
 
-def _members(rest: str) -> tuple[TargetId, ...]:
-    found = [read_target(each) for each in rest.split("|")]
-    known = tuple(each for each in found if each is not None)
-    return known if len(known) == len(found) else ()
-
-
 def _assignment(asker: Asker, name: str) -> Cell | None:
-    target = read_target(name)
-    return (assignment, target, asker.node) if target is not None else None
+    return (assignment, name, asker.node)
 
 
 def _listener(asker: Asker, name: str) -> Cell | None:

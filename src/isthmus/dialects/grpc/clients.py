@@ -44,7 +44,6 @@ from isthmus.ir.target import Balance, To
 from isthmus.mesh.queries import (
     Authority,
     GetKey,
-    PortState,
     ServiceName,
     SetKey,
     endpoint,
@@ -52,12 +51,12 @@ from isthmus.mesh.queries import (
     leaving,
     outbound,
     parse_authority,
-    port_state,
     service_of,
     service_ref,
     sets,
     settings,
     target,
+    target_named,
     trust_domain,
 )
 from isthmus.proto.xds import ENDPOINTS, Resource, duration, encoded, field, packed, resource
@@ -220,14 +219,15 @@ def _retry(action: route.RouteAction, said: Retry | None) -> None:
 
 
 @query
-def client_cluster(db: View, name: TargetId) -> Resource | None:
-    """The cluster of a target, in plaintext; None where there is no such port of a Service."""
-    if port_state(db, service_of(name), name.port or 0) is not PortState.DECLARED:
+def client_cluster(db: View, key: str) -> Resource | None:
+    """The cluster of a target by its key, in plaintext; None if there is no such Service's port."""
+    name = target_named(db, key)
+    if name is None or name.variant:
         return None
     found = target(db, name)
     ring = found.balance in (Balance.RING_HASH, Balance.MAGLEV)
     wire = cluster.Cluster(
-        name=name.key(found.trust_domain),
+        name=key,
         type=cluster.Cluster.EDS,
         eds_cluster_config=cluster.Cluster.EdsClusterConfig(eds_config=ADS),
         lb_policy=cluster.Cluster.RING_HASH if ring else cluster.Cluster.ROUND_ROBIN,
@@ -236,8 +236,11 @@ def client_cluster(db: View, name: TargetId) -> Resource | None:
 
 
 @query
-def client_assignment(db: View, name: TargetId, node: str) -> Resource:
+def client_assignment(db: View, key: str, node: str) -> Resource | None:
     """The endpoints of a target as processes on a node see them."""
+    name = target_named(db, key)
+    if name is None or name.variant:
+        return None
     service = service_of(name)
     return assignment_of(db, name, sets(db, GetKey(service, name.port or 0, "", node)))
 

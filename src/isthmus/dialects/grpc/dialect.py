@@ -8,13 +8,15 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.dialects.grpc import clients, servers
-from isthmus.dialects.xds.targets import LONGEST, read_target
 from isthmus.engine import View, query
 from isthmus.ir.names import Ref
 from isthmus.mesh.queries import node_of, proxy_view
 from isthmus.proto.xds import CLUSTER, ENDPOINTS, LISTENER, ROUTES
 
 Cell = tuple[Any, ...]
+
+LONGEST: Final = 2048
+"""Characters of a name that may mean something."""
 
 
 class Asker(msgspec.Struct, frozen=True):
@@ -66,13 +68,10 @@ class GrpcDialect:
                 return _listener(asker, name)
             case _ if type_url == ROUTES:
                 return (clients.client_routes, asker.workload.cluster, name)
-            case _ if type_url in (CLUSTER, ENDPOINTS):
-                target = read_target(name)
-                if target is None:
-                    return None
-                if type_url == CLUSTER:
-                    return (clients.client_cluster, target)
-                return (clients.client_assignment, target, asker.node)
+            case _ if type_url == CLUSTER:
+                return (clients.client_cluster, name)
+            case _ if type_url == ENDPOINTS:
+                return (clients.client_assignment, name, asker.node)
         return None
 
 

@@ -19,7 +19,7 @@ from google.protobuf.wrappers_pb2 import BoolValue
 
 from isthmus.dialects.grpc.clients import ROUTER
 from isthmus.dialects.xds import rbac
-from isthmus.dialects.xds.targets import read_port
+from isthmus.dialects.xds.ports import read_port
 from isthmus.engine import View, query
 from isthmus.ir.inbound import Inbound
 from isthmus.ir.names import Ref
