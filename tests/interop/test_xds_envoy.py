@@ -135,7 +135,7 @@ class Control:
                 await CLOCK.sleep(PAUSE)
 
     def busy(self) -> bool:
-        types = [one for report in self.server.streams.report() for one in report.types]
+        types = [one for report in self.server.streams.report().proxies for one in report.types]
         return not types or any(one.waiting or one.unanswered_since for one in types)
 
 
@@ -281,7 +281,7 @@ async def test_a_restart_of_the_control_plane_sends_nothing_again(tmp_path: Path
 
 
 def _types(here: Control) -> set[str]:
-    return {one.type for report in here.server.streams.report() for one in report.types}
+    return {one.type for report in here.server.streams.report().proxies for one in report.types}
 
 
 async def _is(what: object) -> bool:
@@ -365,7 +365,7 @@ async def test_a_proxyless_client_is_told_and_follows(tmp_path: Path) -> None:
         here.mesh.change((cluster("stranger"), endpoints("stranger", 9)))
         assert await ask("one") == "1"
         assert (await ask("two")).startswith("StatusCode.NOT_FOUND")
-        [report] = here.server.streams.report()
+        [report] = here.server.streams.report().proxies
         assert (report.protocol, report.agent.partition(" ")[0]) == ("Sotw", "gRPC")
         assert {each.type: each.sent for each in report.types} == dict.fromkeys(
             ("Listener", "RouteConfiguration", "Cluster", "ClusterLoadAssignment"), 1

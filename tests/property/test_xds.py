@@ -313,7 +313,7 @@ class Conversation(RuleBasedStateMachine):
     def change(self, things: Truths) -> None:
         before, self.world.things = self.world.things, things
         for type_url in (CDS, EDS, LDS, RDS):
-            self.stream.touch(type_url, before[type_url].keys() | things[type_url].keys())
+            self.stream.reveal(type_url, before[type_url].keys() | things[type_url].keys())
 
     @rule()
     def server_writes(self) -> None:
@@ -415,7 +415,7 @@ def test_whatever_is_said_a_stream_answers_or_blames_the_peer(
         if number == len(requests) // 2:
             world.things = after
             for type_url in after:
-                stream.touch(type_url, before[type_url].keys() | after[type_url].keys())
+                stream.reveal(type_url, before[type_url].keys() | after[type_url].keys())
         try:
             stream.receive(request, float(number))
         except PeerFault:

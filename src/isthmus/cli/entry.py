@@ -21,6 +21,7 @@ COMMANDS = {
         "Ask a control plane what it tells proxies.",
     ),
     "lab": ("isthmus.cli.commands.lab:lab", "Whole clusters on this machine."),
+    "proxy": ("isthmus.cli.commands.proxy:proxy", "What proxies were told, and what they took."),
     "server": ("isthmus.cli.commands.server:server", "Run a cluster's control plane."),
     "version": ("isthmus.cli.commands.version:version", "Print the version."),
 }

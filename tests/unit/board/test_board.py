@@ -357,6 +357,21 @@ async def test_a_failing_query_keeps_what_was_told_and_stops_nobody(world: World
         assert await sub.next() == {(size, "a"): 14, (total, "east"): 16}
 
 
+async def test_an_owner_learns_that_all_is_up_to_date_even_if_a_query_fails(world: World) -> None:
+    async with running(world), world.board.subscribe() as sub:
+        woken = [sub.woken]
+        sub.add(size, "a")
+        woken.append(sub.woken)
+        assert await sub.settled() == {(size, "a"): 1}
+        woken.append(sub.woken)
+        assert woken == [False, True, False]
+        await world.put(a=13)
+        await world.settled()
+        await sub.settled()
+        sub.add(total, "east")
+        assert await sub.settled() == {}
+
+
 async def test_leaving_releases_every_cell(world: World) -> None:
     async with running(world):
         async with world.board.subscribe() as sub:

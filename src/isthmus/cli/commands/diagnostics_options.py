@@ -64,8 +64,8 @@ def _note(context: click.Context, parameter: click.Parameter, value: str | None)
         setattr(said, parameter.name, value)
 
 
-def address(said: Globals) -> str:
-    """`host:port` of the server to ask.
+def address(said: Globals, listener: str = LISTENER) -> str:
+    """`host:port` of the server to ask, at one of its listeners.
 
     Raises:
         IsthmusError: it cannot be found.
@@ -79,7 +79,7 @@ def address(said: Globals) -> str:
     from isthmus.cli.cluster import Cluster
 
     access = kubeconfig.load(said.kubeconfig_path).access(said.context)
-    return Cluster(access).listener(LISTENER, said.linkerd_namespace)
+    return Cluster(access).listener(listener, said.linkerd_namespace)
 
 
 def check_output(output: str) -> str:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
+import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -21,6 +22,8 @@ PATIENCE: Final = 20.0
 MOST: Final = 256
 """Open connections. Whoever collects figures and probes health needs a handful."""
 
+NO_PAGES: Final[Mapping[str, Callable[[], object]]] = {}
+
 Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -29,6 +32,7 @@ class Admin:
 
     `reasons` says what stands in the way of readiness, by part; nothing means ready. Its texts are
     told to anybody who can reach the port. `names` are host names under which people come.
+    `pages` are values by their path, asked for at each request and told as JSON.
     """
 
     def __init__(
@@ -38,12 +42,14 @@ class Admin:
         metrics: CollectorRegistry,
         *,
         names: Collection[str] = (),
+        pages: Mapping[str, Callable[[], object]] = NO_PAGES,
         patience: float = PATIENCE,
         most: int = MOST,
     ) -> None:
         self._names = frozenset(name.lower() for name in names)
         self._listening = listening
         self._reasons = reasons
+        self._pages = pages
         self._metrics = metrics
         self._patience = patience
         self._most = most
@@ -84,6 +90,8 @@ class Admin:
             ("/metrics", self._tell),
         ):
             application.router.add_get(path, handler)
+        for path in self._pages:
+            application.router.add_get(path, self._page)
         return application
 
     async def _live(self, _request: web.Request) -> web.Response:
@@ -93,6 +101,10 @@ class Admin:
         reasons = dict(self._reasons())
         body = {"ready": not reasons, "reasons": reasons}
         return web.json_response(body, status=503 if reasons else 200)
+
+    async def _page(self, request: web.Request) -> web.Response:
+        body = msgspec.json.encode(self._pages[request.path]())
+        return web.Response(body=body, content_type="application/json")
 
     async def _tell(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))

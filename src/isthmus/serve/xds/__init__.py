@@ -27,7 +27,7 @@ from isthmus.serve.xds.contract import (
     View,
 )
 from isthmus.serve.xds.server import Leaf, XdsServer
-from isthmus.serve.xds.status import ProxyReport, RejectedResource, TypeReport
+from isthmus.serve.xds.status import Proxies, ProxyReport, RejectedResource, TypeReport
 from isthmus.serve.xds.streams import Limits, Streams
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Nacked",
     "Node",
     "Peer",
+    "Proxies",
     "Proxy",
     "ProxyReport",
     "Refusal",

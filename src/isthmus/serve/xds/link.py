@@ -98,7 +98,7 @@ class Link:
             return
         changes = self._hub.difference(before or Sight(NOTHING), self.sight)
         for type_url, names in changes.items():
-            self.machine.touch(type_url, names)
+            self.machine.reveal(type_url, names)
 
     def wake(self) -> None:
         """Something may be there to be sent."""

@@ -59,6 +59,12 @@ class ProxyReport(msgspec.Struct, frozen=True, rename="camel"):
     types: tuple[TypeReport, ...]
 
 
+class Proxies(msgspec.Struct, frozen=True, rename="camel"):
+    """The document of `/proxies`."""
+
+    proxies: tuple[ProxyReport, ...]
+
+
 def report(link: Link, clock: Clock) -> ProxyReport:
     """The state of one stream, with dates instead of seconds."""
     agent = f"{link.node.agent} {link.node.agent_version}".strip()

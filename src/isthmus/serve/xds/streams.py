@@ -75,10 +75,10 @@ class Streams:
     def __len__(self) -> int:
         return len(self._live)
 
-    def report(self) -> tuple[status.ProxyReport, ...]:
+    def report(self) -> status.Proxies:
         """Every stream, by the names of proxies."""
         links = sorted(self._live, key=lambda link: (link.proxy.name, link.since))
-        return tuple(status.report(link, self._clock) for link in links)
+        return status.Proxies(tuple(status.report(link, self._clock) for link in links))
 
     def behind(self, type_url: TypeUrl, name: str) -> tuple[str, ...]:
         """The proxies that use a resource and have not accepted its newest version yet."""

@@ -36,7 +36,12 @@ class World:
             ),
         ]
         self.admin = Admin(
-            self.socket, lambda: self.reasons, registry(readings), names=["Admin.Example"], **limits
+            self.socket,
+            lambda: self.reasons,
+            registry(readings),
+            names=["Admin.Example"],
+            pages={"/counts": lambda: {"count": self.count}},
+            **limits,
         )
 
 
@@ -86,6 +91,16 @@ async def test_metrics_are_read_when_asked_for(world: World, client: ClientSessi
             assert f"isthmus_done_total {count}.0" in text
             assert 'isthmus_asked_total{code="404",verb="list"} 4.0' in text
             assert "process_resident_memory_bytes" in text
+
+
+async def test_pages_are_values_as_they_are_when_asked_for(
+    world: World, client: ClientSession
+) -> None:
+    for count in (7, 8):
+        world.count = count
+        async with client.get(f"{world.url}/counts") as answer:
+            assert (answer.status, answer.content_type) == (200, "application/json")
+            assert await answer.json() == {"count": count}
 
 
 async def test_openmetrics_when_asked(world: World, client: ClientSession) -> None:

@@ -106,14 +106,14 @@ class Play:
         """These resources are true now."""
         for name in names:
             self.world.all.setdefault(type_url, {})[name] = thing(type_url, name, **options)
-        self.stream.touch(type_url, names)
+        self.stream.reveal(type_url, names)
         return self
 
     def gone(self, type_url: str, *names: str) -> Self:
         """These are not."""
         for name in names:
             self.world.all[type_url].pop(name)
-        self.stream.touch(type_url, names)
+        self.stream.reveal(type_url, names)
         return self
 
     def change(
@@ -126,7 +126,7 @@ class Play:
         for type_url, name in gones:
             del self.world.all[type_url][name]
         for type_url, name in (*((url, one.name) for url, one in puts), *gones):
-            self.stream.touch(type_url, (name,))
+            self.stream.reveal(type_url, (name,))
         return self
 
     def __rshift__(self, event: DeltaRequest | SotwRequest | Ack | Nack) -> Self:

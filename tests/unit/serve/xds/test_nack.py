@@ -249,3 +249,32 @@ def test_a_whole_set_that_goes_back_is_followed_by_endpoints() -> None:
     play << Sent(EDS, {"a": "1", "b": "1"}) >> Ack(EDS) >> Nack(CDS, "?")
     # If b was applied, this takes it back, and the proxy waits for its endpoints again.
     play << Sent(CDS, {"a": "2", "b": "1"}) << Sent(EDS, {"a": "1", "b": "1"})
+
+
+def test_a_route_waits_for_a_cluster_that_was_rejected_in_another_version() -> None:
+    play = Play().put(CDS, "a").put(RDS, "r", clusters=("a",)) >> DeltaRequest(CDS)
+    play << Sent(CDS, {"a": "1"}) >> DeltaRequest(RDS, subscribe=("r",)) >> Nack(CDS)
+    play.put(CDS, "a", version="2").put(RDS, "r", version="2", clusters=("a",))
+    play << Sent(CDS, {"a": "2"}) << NOTHING >> Ack(CDS) << Sent(RDS, {"r": "2"})
+
+
+def test_an_aggregate_of_which_only_the_version_is_known_keeps_every_cluster() -> None:
+    play = Play().put(CDS, "both", version="2")
+    play >> DeltaRequest(CDS, initial={"both": "1", "one": "1"}) << Sent(CDS, {"both": "2"})
+    play >> DeltaRequest(LDS) << Sent(LDS) >> Ack(LDS) >> DeltaRequest(RDS)
+    play >> Nack(CDS) << NOTHING  # what it keeps may have members
+    play.put(CDS, "both", version="3") << Sent(CDS, {"both": "3"}) >> Ack(CDS)
+    play << Sent(CDS, removed=("one",))
+
+
+def test_a_cluster_that_two_rejected_contents_may_have_left_is_removed() -> None:
+    play = Play().started().put(CDS, "a", "b") << Sent(CDS, {"a": "1", "b": "1"}) >> Nack(CDS, "?")
+    play.put(CDS, "a", "b", version="2") << Sent(CDS, {"a": "2", "b": "2"}) >> Nack(CDS, "?")
+    play << Sent(CDS, {"a": "2"}) >> Nack(CDS) << Sent(CDS, {"b": "2"}) >> Ack(CDS)
+    play.gone(CDS, "a") << Sent(CDS, removed=("a",))  # its first content may be there
+
+
+def test_what_is_not_wanted_any_more_is_not_bisected() -> None:
+    play = Play().put(EDS, "a", "b") >> DeltaRequest(EDS, subscribe=("a", "b"))
+    play << Sent(EDS, {"a": "1", "b": "1"}) >> Nack(EDS, "?")
+    play >> DeltaRequest(EDS, unsubscribe=("a",)) << Sent(EDS, {"b": "1"}) >> Ack(EDS) << NOTHING

@@ -112,7 +112,7 @@ async def test_a_proxy_of_which_nothing_is_known_waits_until_something_is() -> N
         caller = one.caller()
         await caller.ask(CDS)
         await until(lambda: len(one.server.streams) == 1)
-        [report] = one.server.streams.report()
+        [report] = one.server.streams.report().proxies
         assert report.scope == ()
         one.mesh.put(CDS, "a")
         assert told(await caller.read()) == {"a": "1"}
@@ -166,7 +166,7 @@ async def test_rejections_are_logged_published_and_reported() -> None:
         assert nacked[0].origin == "o"
         [line] = [line for line in one.log.lines if line.event == "resource rejected"]
         assert (line.fields["resource"], line.fields["message"]) == ("a", "port is odd")
-        [report] = one.server.streams.report()
+        [report] = one.server.streams.report().proxies
         assert (report.proxy, report.node, report.agent) == ("pod.ns", "pod.ns", "test")
         [clusters] = report.types
         assert (clusters.type, clusters.error) == ("Cluster", "port is odd")
@@ -359,7 +359,7 @@ async def test_a_unix_socket_is_served(tmp_path: Path) -> None:
         caller = Caller(channel)
         await caller.ask(CDS)
         assert told(await caller.read()) == {"a": "1"}
-        [report] = one.server.streams.report()
+        [report] = one.server.streams.report().proxies
         assert (report.peer, report.identities) == ("unix:", ())
         caller.call.cancel()
     task.cancel()
@@ -390,7 +390,7 @@ async def test_mutual_tls_tells_identities_and_renewed_certificates_count(tmp_pa
             await caller.ask(LDS)
             await caller.ask(CDS)
             await caller.read()
-            [report] = one.server.streams.report()
+            [report] = one.server.streams.report().proxies
             assert report.identities == ("server.test", "leaf-0")
             caller.call.cancel()
         await until(lambda: len(one.server.streams) == 0)

@@ -84,14 +84,21 @@ class Stream(ABC, Generic[Request]):
         """
 
     def touch(self, type_url: str, names: Iterable[str]) -> None:
-        """The truth about these names may have changed, or whether they are in sight."""
+        """The truth about these names may have changed."""
         state, endpoints = self._states.get(type_url), self._states.get(ENDPOINTS)
         for name in names:
             if state is not None and state.wants(name):
-                self._follow(state, name)
                 state.look.add(name)
             if type_url == CLUSTER and endpoints is not None and name in endpoints.names:
                 endpoints.look.add(name)  # whether it may be empty depends on its cluster
+
+    def reveal(self, type_url: str, names: Collection[str]) -> None:
+        """These names came into sight, or went out of it."""
+        state = self._states.get(type_url)
+        if state is not None:
+            for name in names:
+                self._follow(state, name)
+        self.touch(type_url, names)
 
     def close(self) -> None:
         """The stream is over: drop all that it wanted."""
