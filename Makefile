@@ -20,6 +20,7 @@ demo: $(READY) ## one cluster to try, with a kubeconfig; runs until Ctrl-C
 	$(BIN)/python scripts/demo.py
 
 test: static ## everything that must pass: static checks, all tests, coverage
+	$(BIN)/python scripts/browser.py
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
 	$(PYTEST) --cov --cov-report= tests
 	$(BIN)/python scripts/coverage_gate.py

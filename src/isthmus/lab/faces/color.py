@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from isthmus.lab.faces import run
 from isthmus.lab.faces.run import Settings
@@ -76,7 +77,7 @@ class Color:
     async def _change(self, request: bytes, context: Context) -> bytes:
         try:
             wanted = pb.ColorUpdate.FromString(request)
-        except ValueError:
+        except DecodeError:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no ColorUpdate")
         if wanted.which not in (*PARTS, "all"):
             why = f"no part {wanted.which[:64]!r}; all, center or edge"

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from isthmus.lab.faces import run
 from isthmus.lab.faces.http import BadMessageError, Handler, Request, Response, address, fetch
@@ -150,7 +151,7 @@ class Face:
             except grpc.aio.AioRpcError as fault:
                 by["status"] = fault.code().name
                 return Said(_stand_in(fault), f"color: {self._why(fault)}", by)
-            except ValueError:
+            except DecodeError:
                 return Said(COLORS["grey"], f"color: {self._color} sent no color", by)
         return Said(color, "", by | {"status": "OK"})
 

@@ -2,7 +2,7 @@
 
 import { element, swatch } from "./dom.js";
 
-const HINT = "No cell is chosen.";
+const HINT = "Point at a cell, or move to one with the arrow keys.";
 
 export class Inspector {
   constructor(root, legend) {
