@@ -278,3 +278,12 @@ def test_what_is_not_wanted_any_more_is_not_bisected() -> None:
     play = Play().put(EDS, "a", "b") >> DeltaRequest(EDS, subscribe=("a", "b"))
     play << Sent(EDS, {"a": "1", "b": "1"}) >> Nack(EDS, "?")
     play >> DeltaRequest(EDS, unsubscribe=("a",)) << Sent(EDS, {"b": "1"}) >> Ack(EDS) << NOTHING
+
+
+def test_what_a_rejection_may_have_left_is_over_with_the_next_acceptance() -> None:
+    play = Play().put(CDS, "a").put(RDS, "r", "s").started_with_clusters("a")
+    play >> DeltaRequest(RDS, subscribe=("r", "s")) << Sent(RDS, {"r": "1", "s": "1"}) >> Ack(RDS)
+    play.put(RDS, "r", "s", version="2", clusters=("a",))
+    play << Sent(RDS, {"r": "2", "s": "2"}) >> Nack(RDS, "?")
+    play.put(RDS, "r", "s", version="3").gone(CDS, "a")
+    play << Sent(RDS, {"r": "3", "s": "3"}) << NOTHING >> Ack(RDS) << Sent(CDS, removed=("a",))
