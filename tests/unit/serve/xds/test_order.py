@@ -172,3 +172,17 @@ def test_no_answer_for_long_is_found_out() -> None:
     assert play.stream.overdue(PATIENCE) == CDS
     play >> Ack(CDS)
     assert play.stream.overdue(PATIENCE) is None
+
+
+def test_a_cluster_stays_until_the_removal_of_its_listener_is_accepted() -> None:
+    play = Play().put(CDS, "a").put(LDS, "tcp", clusters=("a",)) >> DeltaRequest(CDS)
+    play << Sent(CDS, {"a": "1"}) >> Ack(CDS) >> DeltaRequest(LDS) << Sent(LDS, {"tcp": "1"})
+    play >> Ack(LDS)
+    play.change(gone=[(CDS, "a"), (LDS, "tcp")]) << Sent(LDS, removed=("tcp",)) << NOTHING
+    play >> Ack(LDS) << Sent(CDS, removed=("a",))
+
+
+def test_a_cluster_that_comes_back_without_endpoints_is_emptied() -> None:
+    play = running().change([(RDS, thing(RDS, "in", "2"))], [(CDS, "a"), (EDS, "a")])
+    play << Sent(RDS, {"in": "2"}) << NOTHING
+    play.put(CDS, "a") << Sent(EDS, {"a": "absent"}) >> Ack(EDS) >> Ack(RDS) << NOTHING
