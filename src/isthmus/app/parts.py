@@ -27,6 +27,7 @@ from isthmus.board import Board, Intake, Intakes, LiveKinds
 from isthmus.config import ServerConfig
 from isthmus.config.settings import LISTENERS
 from isthmus.config.values import HostPort
+from isthmus.controllers.inject import Injector
 from isthmus.engine import Database
 from isthmus.errors import DeadlineExceeded
 from isthmus.mesh import CENSUS, SOURCES, facts
@@ -133,7 +134,10 @@ class Parts:
         clock, random, log = self._means
         store = await stores.open_store(self._config.store, clock=clock)
         self._open.push_async_callback(store.close)
-        self._admissions = controllers.admissions(store, (self._config.service_cidr,))
+        self._admissions = (
+            *controllers.admissions(store, (self._config.service_cidr,)),
+            Injector(store, self._config.control_plane_namespace),
+        )
         self._objects = Objects(store, clock=clock, random=random, admissions=self._admissions)
         self._store = store
         database = Database()
