@@ -75,15 +75,19 @@ class Hub:
         self._subscription = subscription
         self._slots: dict[Cell, _Slot] = {}
         self._waiting: set[Follower] = set()
+        self._over = False
         self.round = 0
         """Counts how often everything that was asked for was up to date."""
         self.difference = ByIdentity(difference)
 
     async def run(self) -> None:
         """Follow the board until cancelled."""
-        async with self._subscription as cells:
-            while True:
-                self._tell(await cells.settled())
+        try:
+            async with self._subscription as cells:
+                while True:
+                    self._tell(await cells.settled())
+        finally:
+            self._over = True
 
     def follow(self, follower: Follower, cell: Cell, key: Key | None) -> None:
         """Tell `follower` of a cell, from now on: under a type and name, or None for its view."""
@@ -102,7 +106,8 @@ class Hub:
         if slot is None or slot.followers.pop(follower, self) is self or slot.followers:
             return
         del self._slots[cell]
-        self._subscription.drop(*cell)
+        if not self._over:  # a stream may outlive the hub for a moment, and everything is dropped
+            self._subscription.drop(*cell)
 
     def value(self, cell: Cell) -> Any:  # noqa: ANN401  # of any query
         """The value at the last round: UNKNOWN if the cell is not followed, or its query fails."""
