@@ -59,6 +59,11 @@ class HttpConnection(web.RequestHandler):
         super().connection_lost(exc)
         self.visit.leave()
 
+    def log_exception(self, *words: Any, **more: Any) -> None:  # noqa: ANN401 - aiohttp's types
+        """A body that nobody can decode is the client's fault, wanted or not: no line of it."""
+        if not isinstance(more.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*words, **more)
+
     def handle_error(
         self,
         request: web.BaseRequest,
@@ -125,6 +130,12 @@ class _Tls(sslproto.SSLProtocol):
             ssl_shutdown_timeout=SHUTDOWN,
         )
         self._visit = http.visit
+
+    def _fatal_error(self, exc: BaseException, message: str = "TLS failed") -> None:
+        """Tell the client why its certificate is not taken: asyncio would drop the alert."""
+        if isinstance(exc, ssl.SSLError):
+            self._process_outgoing()  # type: ignore[attr-defined]  # not in the stubs
+        super()._fatal_error(exc, message)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
