@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import pytest
+from envoy.config.listener.v3 import listener_components_pb2 as component
+from envoy.config.route.v3 import route_components_pb2 as route
+from envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac
+from envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm,
+)
+from envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac
+from envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2 as tcp
+from envoy.extensions.transport_sockets.tls.v3 import tls_pb2
+
+from isthmus.proto.xds import ROUTES
+from tests.support.compact import Compact
+from tests.support.envoys import Sidecar, pod
+from tests.support.meshworld import World
+
+POLICY = "config.linkerd.io/default-inbound-policy"
+STRICT = {"config.isthmus.dev/inbound-tls": "strict"}
+NAMES = [
+    "me.shop.serviceaccount.identity.isthmus.trust.mesh.test",
+    "*.internal.trust.mesh.test",
+]
+
+
+def sidecar(*objects: Compact, **said: object) -> Sidecar:
+    me = {"pod": "shop/me", "ip": "10.1.0.9", "meshed": True, "proxy": "envoy", "sa": "me"}
+    me |= {"labels": {"app": "me"}, **said}
+    return Sidecar(World({"ns": "shop"}, me, *objects), pod("shop/me"))
+
+
+def chains(said: Sidecar) -> dict[str, component.FilterChain]:
+    return {each.name: each for each in said.listener("inbound").filter_chains}
+
+
+def inside(chain: component.FilterChain) -> str:
+    """In a word: the routes of requests, or where bytes go, and whether a rule stands before."""
+    words = []
+    for each in chain.filters:
+        manager, proxy, rule = hcm.HttpConnectionManager(), tcp.TcpProxy(), network_rbac.RBAC()
+        if each.typed_config.Unpack(manager):
+            words.append(manager.rds.route_config_name)
+        elif each.typed_config.Unpack(proxy):
+            words.append(proxy.cluster)
+        elif each.typed_config.Unpack(rule):
+            words.append(" ".join(sorted(rule.rules.policies)))
+    return ", ".join(words)
+
+
+def test_mesh_tls_is_told_apart_by_name_and_what_is_inside_by_alpn() -> None:
+    found = chains(sidecar())
+    for name, alpn, what in (
+        ("mesh-http", ["isthmus/http"], "in|0"),
+        ("mesh-tcp", ["isthmus/tcp"], "app"),
+        ("mesh", [], "in|0"),
+    ):
+        match = found[name].filter_chain_match
+        assert list(match.server_names) == NAMES
+        assert match.transport_protocol == "tls"
+        assert list(match.application_protocols) == alpn
+        assert inside(found[name]) == what
+
+
+def test_mesh_chains_ask_for_a_certificate_and_choose_no_alpn() -> None:
+    for name in ("mesh-http", "mesh-tcp", "mesh"):
+        context = tls_pb2.DownstreamTlsContext()
+        assert chains(sidecar())[name].transport_socket.typed_config.Unpack(context)
+        assert context.require_client_certificate.value
+        common = context.common_tls_context
+        assert not common.alpn_protocols
+        assert common.tls_params.ecdh_curves[0] == "X25519MLKEM768"
+        assert common.validation_context_sds_secret_config.name == "ROOTCA"
+
+
+def test_the_applications_own_tls_and_plaintext_pass() -> None:
+    found = chains(sidecar())
+    assert inside(found["app-tls"]) == "app"
+    assert not found["app-tls"].HasField("transport_socket")
+    assert inside(found["plain"]) == "app"
+    assert inside(found["plain-http"]) == "in|0"
+    assert list(found["plain-http"].filter_chain_match.application_protocols) == [
+        "http/1.0",
+        "http/1.1",
+        "h2c",
+    ]
+
+
+def test_strict_workloads_take_mesh_tls_only() -> None:
+    found = chains(sidecar(annotations=STRICT))
+    assert {"mesh-http", "mesh-tcp", "mesh", "refused"} <= set(found)
+    assert not {"app-tls", "plain", "plain-http"} & set(found)
+    assert inside(found["refused"]) == "refused"
+
+
+def test_probes_of_strict_workloads_come_in_plaintext_and_nothing_else_does() -> None:
+    said = sidecar(annotations=STRICT, probes=[{"port": 8080, "path": "/live"}])
+    assert inside(chains(said)["plain-http-8080"]) == "probe|8080"
+    (host,) = said.routes("probe|8080").virtual_hosts
+    assert {each.match.path for each in host.routes} == {"/live"}
+    assert said.find(ROUTES, "probe|0") is None
+    assert "probe|0" not in said.names(ROUTES)
+
+
+def test_a_port_like_all_others_has_no_chains_of_its_own() -> None:
+    plain = set(chains(sidecar()))
+    assert set(chains(sidecar(ports=[{"port": 8080}]))) == plain
+    assert "in|8080" in sidecar(ports=[{"port": 8080}]).names(ROUTES)
+
+
+def test_an_opaque_port_has_all_its_chains_and_is_not_looked_at_for_http() -> None:
+    said = sidecar(ports=[{"port": 9000}], opaque="9000")
+    found = {name: one for name, one in chains(said).items() if name.endswith("-9000")}
+    assert {name: inside(one) for name, one in found.items()} == {
+        "mesh-http-9000": "in|9000",
+        "mesh-tcp-9000": "app",
+        "mesh-9000": "app",
+        "app-tls-9000": "app",
+        "plain-9000": "app",
+    }
+    assert all(one.filter_chain_match.destination_port.value == 9000 for one in found.values())
+    wire = said.listener("inbound")
+    (http,) = (each for each in wire.listener_filters if each.name.endswith("http_inspector"))
+    assert http.filter_disabled.destination_port_range.start == 9000
+    assert wire.listener_filters_timeout.ToMilliseconds() == 1_000
+    assert sidecar().listener("inbound").listener_filters_timeout.ToMilliseconds() == 10_000
+
+
+def test_the_proxys_own_ports_are_refused() -> None:
+    found = chains(sidecar())
+    assert inside(found["own-4143"]) == inside(found["own-4140"]) == "refused"
+
+
+# ------------------------------------------------------------------------------ who may call
+
+
+@pytest.mark.parametrize(
+    ("mode", "mesh", "plain"),
+    [
+        ("all-unauthenticated", "app", "app"),
+        ("all-authenticated", "app", "refused"),
+        ("deny", "refused", "refused"),
+        ("audit", "default/audit default/localhost, app", "default/audit default/localhost, app"),
+    ],
+)
+def test_bytes_of_strangers_are_refused_before_the_server_speaks(
+    mode: str, mesh: str, plain: str
+) -> None:
+    found = chains(sidecar(annotations={POLICY: mode}))
+    assert inside(found["mesh-tcp"]) == mesh
+    assert inside(found["plain"]) == inside(found["app-tls"]) == plain
+
+
+def rules(host: route.VirtualHost | route.Route) -> list[str] | None:
+    """The names of the policies that stand there; None where nothing is said."""
+    if "envoy.filters.http.rbac" not in host.typed_per_filter_config:
+        return None
+    found = http_rbac.RBACPerRoute()
+    assert host.typed_per_filter_config["envoy.filters.http.rbac"].Unpack(found)
+    return sorted(found.rbac.rules.policies)
+
+
+def test_requests_are_judged_in_the_routes_so_that_a_change_drains_nobody() -> None:
+    before, after = sidecar(), sidecar(annotations={POLICY: "all-authenticated"})
+    (host,) = before.routes("in|0").virtual_hosts
+    assert rules(host) is None
+    (host,) = after.routes("in|0").virtual_hosts
+    assert rules(host) == ["default/all-authenticated", "default/localhost"]
+    assert chains(before)["mesh-http"].filters == chains(after)["mesh-http"].filters
+
+
+def test_probes_are_asked_nothing_and_come_first() -> None:
+    said = sidecar(annotations={POLICY: "deny"}, probes=[{"port": 8080, "path": "/live"}])
+    (host,) = said.routes("in|8080").virtual_hosts
+    assert [each.match.path for each in host.routes] == ["/live", "/live", "", ""]
+    assert [rules(each) for each in host.routes] == [[], [], None, None]
+    assert rules(host) == ["default/localhost"]
+
+
+# ------------------------------------------------------------------------------ requests
+
+
+def test_what_was_http1_is_http1_again() -> None:
+    (host,) = sidecar().routes("in|0").virtual_hosts
+    was, other = host.routes
+    assert (was.route.cluster, other.route.cluster) == ("app-http1", "app")
+    (condition,) = was.match.headers
+    assert (condition.name, condition.string_match.prefix) == ("isthmus-protocol", "HTTP/1")
+    assert not other.match.headers
+
+
+def test_callers_cannot_say_who_they_are() -> None:
+    said = sidecar()
+    (host,) = said.routes("in|0").virtual_hosts
+    assert {"l5d-client-id", "isthmus-protocol"} <= set(host.request_headers_to_remove)
+    (added,) = host.request_headers_to_add
+    assert (added.header.key, added.header.value) == (
+        "l5d-client-id",
+        "%DOWNSTREAM_PEER_DNS_SAN%",
+    )
+    assert not added.keep_empty_value
+    for name in ("mesh-http", "plain-http"):
+        manager = hcm.HttpConnectionManager()
+        assert chains(said)[name].filters[0].typed_config.Unpack(manager)
+        assert manager.forward_client_cert_details == hcm.HttpConnectionManager.SANITIZE_SET
+
+
+def test_servers_describe_their_ports() -> None:
+    said = sidecar(
+        {"server": "shop/web", "pods": {"app": "me"}, "port": 8080, "protocol": "HTTP/1",
+         "access": "all-authenticated"},
+        {"server": "shop/tls", "pods": {"app": "me"}, "port": 8443, "protocol": "TLS",
+         "access": "all-unauthenticated"},
+    )  # fmt: skip
+    found = chains(said)
+    assert inside(found["plain-http-8080"]) == "in|8080"
+    assert inside(found["plain-8080"]) == "refused"
+    assert inside(found["mesh-8443"]) == "app"
+    assert "plain-http-8443" not in found
+    (host,) = said.routes("in|8080").virtual_hosts
+    assert host.routes[0].metadata.filter_metadata["isthmus"]["labels"] == (
+        "policy.linkerd.io|server|web|8080||default|default"
+    )

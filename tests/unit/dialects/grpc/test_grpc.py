@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import pytest
+from envoy.config.cluster.v3 import cluster_pb2
+from envoy.config.endpoint.v3 import endpoint_pb2
+from envoy.config.listener.v3 import listener_pb2
+from envoy.config.route.v3 import route_pb2
+from envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm,
+)
+from google.protobuf.message import Message
+
+from isthmus.dialects.grpc import Asker, GrpcDialect, asker, faults
+from isthmus.dialects.grpc.servers import TEMPLATE, listens
+from isthmus.ir.proxy import OutboundName
+from isthmus.mesh.outbound import parent_ref
+from isthmus.model.key import ObjectKey
+from isthmus.proto.xds import CLUSTER, ENDPOINTS, LISTENER, ROUTES
+from tests.support.compact import Compact
+from tests.support.envoys import pod
+from tests.support.meshworld import DOMAIN, LOCAL, TRUST, World
+
+KEY = f"p80.cart.shop.here.internal.{TRUST}"
+ME = Asker(pod("shop/me"))
+TYPES: dict[str, type[Message]] = {
+    CLUSTER: cluster_pb2.Cluster,
+    ENDPOINTS: endpoint_pb2.ClusterLoadAssignment,
+    LISTENER: listener_pb2.Listener,
+    ROUTES: route_pb2.RouteConfiguration,
+}
+
+
+def cart(*objects: Compact, **said: object) -> World:
+    service: Compact = {"svc": "shop/cart", "ip": "10.96.0.10", **said}
+    me: Compact = {"pod": "shop/me", "ip": "10.1.0.9", "meshed": True, "proxy": "envoy"}
+    return World({"ns": "shop"}, {"ports": [80], **service}, me, *objects)
+
+
+def find(world: World, type_url: str, name: str) -> Message | None:
+    cell = GrpcDialect().resource_query(ME, type_url, name)
+    found = world.db.read(*cell) if cell is not None else None
+    if found is None:
+        return None
+    assert found.name == name
+    return TYPES[type_url].FromString(found.value)
+
+
+@pytest.mark.parametrize(
+    "authority",
+    ["cart.shop:80", "cart.shop", f"cart.shop.svc.{DOMAIN}:80", f"cart.shop.svc.{DOMAIN}"],
+)
+def test_a_client_may_call_a_service_by_any_of_its_names(authority: str) -> None:
+    wire = find(cart(), LISTENER, authority)
+    assert isinstance(wire, listener_pb2.Listener)
+    manager = hcm.HttpConnectionManager()
+    assert wire.api_listener.api_listener.Unpack(manager)
+    assert manager.rds.route_config_name == authority
+    routes = find(cart(), ROUTES, authority)
+    assert isinstance(routes, route_pb2.RouteConfiguration)
+    (route,) = routes.virtual_hosts[0].routes
+    assert route.route.cluster == KEY
+    assert not route.match.HasField("grpc")
+
+
+@pytest.mark.parametrize(
+    "authority",
+    ["", "cart", "cart.shop:81", "till.shop:80", "cart.shop:x", "10.1.0.1:80", "a.b.c:80"],
+)
+def test_other_names_are_nobodys(authority: str) -> None:
+    assert find(cart(), LISTENER, authority) is None
+    assert find(cart(), ROUTES, authority) is None
+
+
+def test_an_opaque_port_cannot_be_called() -> None:
+    assert find(cart(opaque="80"), LISTENER, "cart.shop:80") is None
+
+
+def test_every_locality_has_a_name_and_a_weight() -> None:
+    eps = [{"ip": "10.1.0.1"}, {"ip": "10.1.0.2"}, {"ip": "10.1.0.3"}]
+    world = cart({"slice": "shop/c", "svc": "cart", "ports": [80], "eps": eps})
+    wire = find(world, ENDPOINTS, KEY)
+    assert isinstance(wire, endpoint_pb2.ClusterLoadAssignment)
+    (locality,) = wire.endpoints
+    assert locality.locality.zone == "unknown"
+    assert locality.load_balancing_weight.value == 3
+    assert len(locality.lb_endpoints) == 3
+
+
+def test_a_cluster_is_plaintext_and_for_declared_ports() -> None:
+    wire = find(cart(), CLUSTER, KEY)
+    assert isinstance(wire, cluster_pb2.Cluster)
+    assert wire.type == cluster_pb2.Cluster.EDS
+    assert not wire.HasField("transport_socket")
+    assert find(cart(), CLUSTER, KEY.replace("p80", "p81")) is None
+    assert find(cart(), CLUSTER, f"tcp~{KEY}") is None
+
+
+def test_limits_are_told() -> None:
+    notes = {"timeout.linkerd.io/request": "3s"}
+    wire = find(cart(annotations=notes), ROUTES, "cart.shop:80")
+    assert isinstance(wire, route_pb2.RouteConfiguration)
+    (route,) = wire.virtual_hosts[0].routes
+    assert route.route.max_stream_duration.max_stream_duration.ToMilliseconds() == 3_000
+
+
+# ---------------------------------------------------------------------------------- servers
+
+
+def server(**said: object) -> hcm.HttpConnectionManager:
+    world = World({"pod": "shop/me", "ip": "10.1.0.9", "meshed": True, **said})
+    wire = find(world, LISTENER, f"{TEMPLATE}0.0.0.0:8080")
+    assert isinstance(wire, listener_pb2.Listener)
+    assert wire.address.socket_address.port_value == 8080
+    manager = hcm.HttpConnectionManager()
+    assert wire.filter_chains[0].filters[0].typed_config.Unpack(manager)
+    strict = "config.isthmus.dev/inbound-tls" in str(said)
+    assert wire.filter_chains[0].HasField("transport_socket") is strict
+    return manager
+
+
+def test_a_server_is_told_who_may_call() -> None:
+    assert [each.name for each in server().http_filters] == ["envoy.filters.http.router"]
+    notes = {"config.linkerd.io/default-inbound-policy": "deny"}
+    filters = [each.name for each in server(annotations=notes).http_filters]
+    assert filters == ["envoy.filters.http.rbac", "envoy.filters.http.router"]
+    (host,) = server().route_config.virtual_hosts
+    assert host.routes[0].HasField("non_forwarding_action")
+
+
+def test_a_strict_server_speaks_mesh_tls() -> None:
+    server(annotations={"config.isthmus.dev/inbound-tls": "strict"})
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        (f"{TEMPLATE}0.0.0.0:8080", ("0.0.0.0", 8080)),
+        (f"{TEMPLATE}[::]:8080", ("::", 8080)),
+        (f"{TEMPLATE}:8080", None),
+        (f"{TEMPLATE}0.0.0.0:0", None),
+        ("0.0.0.0:8080", None),
+    ],
+)
+def test_where_a_server_listens(name: str, where: tuple[str, int] | None) -> None:
+    assert listens(name) == where
+
+
+# ----------------------------------------------------------------------------------- faults
+
+
+def features(world: World) -> list[str]:
+    name = OutboundName(parent_ref(ObjectKey(LOCAL, "shop", "cart")), 80, "")
+    return [each.feature for each in world.db.read(faults, name)]
+
+
+def test_what_grpc_cannot_be_told() -> None:
+    assert features(cart()) == []
+    assert features(cart(opaque="80")) == ["ports that are no HTTP"]
+    notes = {
+        "retry.linkerd.io/http": "5xx",
+        "timeout.linkerd.io/idle": "1s",
+        "balancer.linkerd.io/failure-accrual": "consecutive",
+    }
+    assert features(cart(annotations=notes)) == [
+        "timeouts of silence and of one attempt",
+        "retries by HTTP status",
+        "failure accrual",
+    ]
+    eps = [{"ip": "10.1.0.1", "pod": "a"}]
+    meshed = cart(
+        {"pod": "shop/a", "ip": "10.1.0.1", "meshed": True, "proxy": "envoy"},
+        {"slice": "shop/c", "svc": "cart", "ports": [80], "eps": eps},
+    )
+    assert features(meshed) == ["mesh TLS"]
+
+
+def test_an_asker_is_a_workload_and_its_node() -> None:
+    assert cart().db.read(asker, pod("shop/me")) == ME
