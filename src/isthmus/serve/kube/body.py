@@ -110,6 +110,6 @@ def place(document: Document, kind: Kind, namespace: str, name: str) -> None:
             )
     if name and metadata.setdefault("name", name) != name:
         raise BadRequest(
-            f"the name of the object ({metadata['name']}) does not match "
+            f"the name of the object ({metadata['name'] or ''}) does not match "
             f"the name on the URL ({name})"
         )

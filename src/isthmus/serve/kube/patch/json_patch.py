@@ -88,8 +88,8 @@ def _run(value: Any, operations: list[dict[str, Any]]) -> Document:  # noqa: ANN
             ValueError,
             LookupError,
             AttributeError,
-        ) as error:
-            raise _failed(index, operation, str(error)) from None
+        ):
+            raise _failed(index, operation, _why(value, operation)) from None
     if not isinstance(value, dict):
         raise Invalid("a JSON patch must leave an object", causes=(Cause("", "must be an object"),))
     check_depth(value)
@@ -109,6 +109,31 @@ def _step(value: Any, index: int, operation: dict[str, Any]) -> Any:  # noqa: AN
     if not same(held, wanted):
         raise _failed(index, operation, "test failed: the value is another")
     return value
+
+
+def _why(value: Any, operation: dict[str, Any]) -> str:  # noqa: ANN401 - any JSON value
+    """Why it cannot be done, in words of JSON: the library's tell of Python's values."""
+    name, path = operation["op"], operation["path"]
+    try:
+        parts = JsonPointer(path).parts
+        gone = _first_missing(value, parts[:-1] if name in ("add", "move", "copy") else parts)
+        # The source comes last: a move that failed has already taken it away.
+        if not gone and name in ("move", "copy"):
+            gone = _first_missing(value, JsonPointer(operation["from"]).parts)
+    except JsonPointerException:
+        return "a path is no JSON pointer"
+    return f"nothing is at {gone}" if gone else "it does not fit what is there"
+
+
+def _first_missing(value: Any, parts: list[str]) -> str:  # noqa: ANN401 - any JSON value
+    """The shortest beginning of a pointer at which nothing is, or ""."""
+    for end in range(1, len(parts) + 1):
+        beginning = JsonPointer.from_parts(parts[:end])
+        try:
+            value = beginning.walk(value, parts[end - 1])
+        except (JsonPointerException, TypeError):
+            return str(beginning.path)
+    return ""
 
 
 def _failed(index: int, operation: dict[str, Any], why: str) -> Invalid:

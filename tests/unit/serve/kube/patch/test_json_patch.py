@@ -116,6 +116,28 @@ def test_a_patch_to_nowhere_is_invalid_and_names_the_path(
 
 
 @pytest.mark.parametrize(
+    ("operation", "why"),
+    [
+        ({"op": "replace", "path": "/no/where/x", "value": 1}, "nothing is at /no"),
+        ({"op": "remove", "path": "/metadata/no"}, "nothing is at /metadata/no"),
+        ({"op": "add", "path": "/no/where", "value": 1}, "nothing is at /no"),
+        ({"op": "add", "path": "/flag/x/y", "value": 1}, "nothing is at /flag/x"),
+        ({"op": "add", "path": "/list/9", "value": 1}, "it does not fit what is there"),
+        ({"op": "copy", "from": "/a~1b/c", "path": "/list/0"}, "nothing is at /a~1b"),
+        ({"op": "move", "from": "/flag", "path": "/no/where"}, "nothing is at /no"),
+        ({"op": "remove", "path": "/a~2"}, "a path is no JSON pointer"),
+        ({"op": "test", "path": "/no/x", "value": 1}, "nothing is at /no"),
+        ({"op": "test", "path": "/flag", "value": 1}, "test failed: the value is another"),
+    ],
+)
+def test_what_failed_is_said_in_words_of_json(operation: dict[str, Any], why: str) -> None:
+    """And not in Python's: an object is never printed."""
+    with pytest.raises(Invalid) as refused:
+        operate(operation)
+    assert refused.value.message.endswith(f"): {why}")
+
+
+@pytest.mark.parametrize(
     ("operations", "where"),
     [
         ({}, "must be a list"),
