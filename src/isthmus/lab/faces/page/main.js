@@ -7,6 +7,7 @@ import { Key } from "./key.js";
 import { Pods } from "./pods.js";
 
 const SPEAK = 10000; // ms between two spoken summaries
+const FIRST = 3000; // ms until the first one
 const byId = (id) => document.getElementById(id);
 
 const settings = JSON.parse(byId("settings").textContent);
@@ -63,7 +64,9 @@ function count() {
 }
 
 // Readers of the screen hear it now and then, not sixteen times in two seconds.
-setInterval(() => put(byId("spoken"), summary), SPEAK);
+const speak = () => put(byId("spoken"), summary);
+setTimeout(speak, FIRST);
+setInterval(speak, SPEAK);
 setInterval(() => byId("answers").hidden || pods.draw(), 1000);
 
 // ------------------------------------------------------------------------------ the tools
@@ -104,4 +107,6 @@ byId("user-form").addEventListener("submit", (event) => {
   for (const cell of grid.cells) cell.ask();
 });
 sayUser();
+count();
+document.querySelector("main").classList.add("ready");
 run(settings.active);
