@@ -89,7 +89,7 @@ class Hosts:
             namespace=namespace,
             plug=_Plugged(namespace, at.ip),
             reporter=_Silent(),
-            sidecars=Bare(),
+            sidecars=Bare(means.clock, means.log),
             naming=Naming(server="", domain="cluster.local", hosts=near),
             logs=means.folder / "hosts",
         )

@@ -102,7 +102,7 @@ class Lab:
             outside=self._outside,
             thread=thread,
             images=Images(self._plan.topology.images),
-            sidecars=Bare(),
+            sidecars=Bare(self._clock, self._log),
             folder=self._state.folder,
             clock=self._clock,
             random=SystemRandom(),

@@ -12,10 +12,12 @@ from typing import Protocol
 
 import msgspec
 
+from isthmus.aio import Clock, Log
 from isthmus.lab.network.namespace import Namespace
 from isthmus.lab.pods.api import Document
 from isthmus.lab.pods.process import Launch, Process
-from isthmus.lab.pods.states import Record
+from isthmus.lab.pods.states import Record, Running
+from isthmus.model.document import items, text
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +78,48 @@ class Sidecars(Protocol):
         ...
 
 
+PROXY = "linkerd-proxy"
+"""The container of an injected pod that a sidecar plays (decision 21)."""
+
+
+class Absent:
+    """An injected pod where no agent is: the proxy's container is there in name alone."""
+
+    def __init__(self, place: Place, clock: Clock) -> None:
+        listed = items(place.document, "spec.containers")
+        image = next((text(c, "image") for c in listed if text(c, "name") == PROXY), "")
+        self._record = Record(
+            name=PROXY, image=image, state=Running(clock.utc()), ready=True, started=True
+        )
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset({PROXY})
+
+    def records(self) -> Mapping[str, Record]:
+        return {PROXY: self._record}
+
+    async def start(self) -> None:
+        return
+
+    async def drain(self, grace: float) -> None:
+        return
+
+    async def stop(self) -> None:
+        return
+
+
 class Bare:
-    """Where no agent is: no pod gets one."""
+    """Where no agent is: every pod runs bare, and those that asked for a proxy are told of."""
+
+    def __init__(self, clock: Clock, log: Log) -> None:
+        self._clock = clock
+        self._log = log
 
     def beside(self, place: Place) -> Sidecar | None:
-        return None
+        listed = items(place.document, "spec.containers")
+        if not any(text(each, "name") == PROXY for each in listed):
+            return None
+        pod = text(place.document, "metadata.name")
+        self._log.warning("no agent: an injected pod runs without its proxy", pod=pod)
+        return Absent(place, self._clock)
