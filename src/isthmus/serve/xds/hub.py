@@ -26,6 +26,8 @@ class Sight:
         self.names: Names = {
             url: None if names is None else frozenset(names) for url, names in view.types.items()
         }
+        self.open = frozenset(url for url, names in self.names.items() if names is None)
+        """The types of which whatever is named can be had."""
 
 
 def difference(held: Sight, now: Sight) -> Mapping[TypeUrl, frozenset[str]]:

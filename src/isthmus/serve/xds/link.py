@@ -96,9 +96,11 @@ class Link:
         before, self.sight = self.sight, sight or self.sight
         if self.sight is None or self.sight is before:
             return
-        changes = self._hub.difference(before or Sight(NOTHING), self.sight)
-        for type_url, names in changes.items():
+        held, now = before or Sight(NOTHING), self.sight
+        for type_url, names in self._hub.difference(held, now).items():
             self.machine.reveal(type_url, names)
+        for type_url in held.open ^ now.open:
+            self.machine.open(type_url)
 
     def wake(self) -> None:
         """Something may be there to be sent."""

@@ -100,6 +100,12 @@ class Stream(ABC, Generic[Request]):
                 self._follow(state, name)
         self.touch(type_url, names)
 
+    def open(self, type_url: str) -> None:
+        """Whatever it names of a type can be had from now on, or no longer."""
+        state = self._states.get(type_url)
+        if state is not None:
+            self.reveal(type_url, tuple(state.names))
+
     def close(self) -> None:
         """The stream is over: drop all that it wanted."""
         for state in self._states.values():
