@@ -61,7 +61,10 @@ class HttpConnection(web.RequestHandler):
 
     def log_exception(self, *words: Any, **more: Any) -> None:  # noqa: ANN401 - aiohttp's types
         """A body that nobody can decode is the client's fault, wanted or not: no line of it."""
-        if not isinstance(more.get("exc_info"), web.RequestPayloadError):
+        error = more.get("exc_info")
+        if isinstance(error, web.RequestPayloadError):
+            error.__traceback__ = None  # its frames hold the stream, and the stream holds it
+        else:
             super().log_exception(*words, **more)
 
     def handle_error(

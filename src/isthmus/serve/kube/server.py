@@ -151,6 +151,7 @@ class KubeApi:
             verdict.code = verdict.code or LEFT
             verdict.seconds = self._clock.now() - started
             self._dispatcher.observe(verdict)
+            _let_go(verdict.error)
 
     async def _answered(self, sending: Sending, call: Call, verdict: Verdict) -> web.StreamResponse:
         try:
@@ -235,6 +236,17 @@ def _first_values(request: web.BaseRequest) -> dict[str, str]:
 def _impersonation(request: web.BaseRequest) -> tuple[tuple[str, str], ...]:
     headers = request.headers.items()
     return tuple(pair for pair in headers if pair[0].lower().startswith("impersonate-"))
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Part an error from the frames it came through.
+
+    They hold the verdict that holds the error: a ring, and in it the body and all that was made of
+    it, for as long as the garbage collector does not look. Refused bodies could fill the machine.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _too_large(limit: int) -> TooLarge:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import json
 import socket
 import ssl
+import weakref
 from datetime import timedelta
 
 import pytest
@@ -120,6 +122,29 @@ async def test_a_body_that_is_badly_encoded(method: str, caplog: pytest.LogCaptu
         assert reply.code == {"POST": 400, "GET": 200, "PUT": 405}[method]
         await still_serves(served)
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [("POST", CM, 422), ("PUT", f"{CM}/x", 404), ("PATCH", f"{CM}/x", 404), ("DELETE", "/", 405)],
+)
+async def test_a_refused_request_is_forgotten_at_once(method: str, path: str, code: int) -> None:
+    """Not when the collector looks next: refusals come faster, and hold bodies of megabytes."""
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    body = json.dumps({"metadata": {"name": "x"}, "data": {"a": "x" * (2**20 + 1)}}).encode()
+    async with serving() as served:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                reply = await served.admin.ask(method, path, body, content_type=kind)
+                assert reply.code == code
+            calls = [weakref.ref(verdict.call) for verdict in served.verdicts]
+            served.verdicts.clear()
+            await still_serves(served)
+            assert [call() for call in calls] == [None] * 3
+        finally:
+            gc.enable()
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x00b", "x" * 300, "UPPER", "-a", "a/b", ""])
