@@ -14,10 +14,12 @@ from isthmus.agent import tunnel
 from isthmus.agent.binary import Binary
 from isthmus.agent.client import IdentityClient
 from isthmus.agent.contract import Bootstrap, Drained, Means, Place, Seat, Wires
+from isthmus.agent.credential import Certifying
 from isthmus.agent.files import in_memory
 from isthmus.agent.process import PROXY_UID, Hand
 from isthmus.agent.tunnel import Peer, Secure, Tunnel
 from isthmus.agent.workload import Tools, Workload
+from isthmus.aio import Latest
 from isthmus.aio.supervise import describe, foreseen
 from isthmus.ca import Realm, private_directory
 
@@ -106,6 +108,13 @@ class Agent(msgspec.Struct, kw_only=True):
     async def ready(self) -> None:
         """When workloads can be asked for."""
         await self._up.wait()
+
+    @property
+    def identity(self) -> tuple[Certifying, Latest[bytes]]:
+        """The identity service, and the anchors that it tells, once the agent runs."""
+        if self._tools is None:
+            raise RuntimeError("an agent that does not run asks nobody")
+        return self._tools.service, self._tools.anchors
 
     def beside(self, place: Place) -> Workload:
         """What stands beside a workload; nothing happens before its `start`."""

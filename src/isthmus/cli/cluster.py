@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from isthmus.cli.kubeconfig import Access
-from isthmus.errors import NotFound, Unavailable, UserFault
+from isthmus.errors import AlreadyExists, NotFound, Unavailable, UserFault
 
 PATIENCE = 10.0
 """Seconds that connecting and each answer may take."""
@@ -38,10 +38,22 @@ class Cluster:
             Unavailable: the server does not answer.
             UserFault: it refuses.
         """
+        return self._ask("GET", f"{path}{'?' if query else ''}{urlencode(query)}", None)
+
+    def create(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
+        """Create an object; as it was stored.
+
+        Raises:
+            AlreadyExists: there is one of this name.
+            Unavailable, UserFault: as for `get`.
+        """
+        return self._ask("POST", path, json.dumps(document))
+
+    def _ask(self, method: str, path: str, body: str | None) -> dict[str, Any]:
         connection = self._connect()
+        headers = self._headers() | ({"Content-Type": "application/json"} if body else {})
         try:
-            target = f"{self._at.path}{path}{'?' if query else ''}{urlencode(query)}"
-            connection.request("GET", target, headers=self._headers())
+            connection.request(method, self._at.path + path, body, headers)
             with connection.getresponse() as answer:
                 return self._understand(path, answer.status, answer.read(LARGEST))
         except (OSError, http.client.HTTPException) as fault:
@@ -107,9 +119,11 @@ class Cluster:
             document = None
         if not isinstance(document, dict):
             raise UserFault(f"{self._where} answers {path} with status {status} and no JSON object")
-        if status == http.client.OK:
+        if status in (http.client.OK, http.client.CREATED):
             return document
         told = f"{self._where}: {document.get('message') or f'status {status}'}"
+        if document.get("reason") == "AlreadyExists":
+            raise AlreadyExists(told)
         raise NotFound(told) if status == http.client.NOT_FOUND else UserFault(told)
 
     def _connect(self) -> http.client.HTTPConnection:

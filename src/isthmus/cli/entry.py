@@ -16,12 +16,17 @@ from isthmus.cli.options import Globals, global_options
 from isthmus.errors import IsthmusError
 
 COMMANDS = {
+    "agent": ("isthmus.cli.commands.agent:agent", "Run a host's proxies; make join tokens."),
     "diagnostics": (
         "isthmus.cli.commands.diagnostics:diagnostics",
         "Ask a control plane what it tells proxies.",
     ),
     "lab": ("isthmus.cli.commands.lab:lab", "Whole clusters on this machine."),
     "proxy": ("isthmus.cli.commands.proxy:proxy", "What proxies were told, and what they took."),
+    "identity": (
+        "isthmus.cli.commands.identity:identity",
+        "Print the certificates that pods show.",
+    ),
     "server": ("isthmus.cli.commands.server:server", "Run a cluster's control plane."),
     "version": ("isthmus.cli.commands.version:version", "Print the version."),
 }

@@ -1,0 +1,186 @@
+"""The agents of a lab: one per cluster, in the lab's own process, beside its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from isthmus.agent import Agent, Place, Seat, Standing, Wires, Workload, binary
+from isthmus.agent.binary import Binary
+from isthmus.agent.contract import Dial, Means
+from isthmus.agent.process import MARK
+from isthmus.app.sidecars import envoy_bootstrap
+from isthmus.ca import AUDIENCE, Realm
+from isthmus.controllers.inject import CONTAINER, CONTROL_PLANE, PROXY
+from isthmus.lab.network import relay
+from isthmus.lab.network.namespace import Namespace
+from isthmus.lab.pods import sidecar
+from isthmus.lab.pods.states import Record, Running, Terminated, Waiting
+from isthmus.model.document import items, text, texts
+
+SKIP_INBOUND: Final = "config.linkerd.io/skip-inbound-ports"
+SKIP_OUTBOUND: Final = "config.linkerd.io/skip-outbound-ports"
+SKIP_SUBNETS: Final = "config.linkerd.io/skip-subnets"
+TOKEN_SECONDS: Final = 86_400
+GRACE: Final = 5.0
+
+
+class Agents:
+    """Says which pods get a proxy, and from whom; see `pods.sidecar.Sidecars`."""
+
+    def __init__(self, folder: Path, means: Means, *, switches_users: bool) -> None:
+        """`folder` is in memory. UserFault if this machine has no Envoy that fits."""
+        self._binary: Binary = binary.load()
+        self._folder = folder
+        self._means = means
+        self._switches_users = switches_users
+        self._agents: dict[str, Agent] = {}
+
+    async def run(
+        self, cluster: str, realm: Realm, inside: Namespace, at: Mapping[str, str]
+    ) -> None:
+        """One cluster's agent, until cancelled. `at`: its endpoints, as reached from `inside`."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        agent = Agent(
+            realm=realm,
+            wires=_wires(inside, at),
+            binary=self._binary,
+            bootstrap=envoy_bootstrap(0 if self._switches_users else MARK),
+            means=self._means,
+            folder=self._folder / cluster,
+            switches_users=self._switches_users,
+        )
+        self._agents[cluster] = agent
+        try:
+            await agent.run()
+        finally:
+            self._agents.pop(cluster, None)
+
+    async def ready(self, cluster: str) -> None:
+        """When pods of a cluster may be asked about."""
+        while cluster not in self._agents:
+            await self._means.clock.sleep(0.01)
+        await self._agents[cluster].ready()
+
+    def beside(self, place: sidecar.Place) -> sidecar.Sidecar | None:
+        """The proxy of a pod that was injected; None for others."""
+        agent = self._agents.get(place.cluster)
+        labels = texts(place.document, "metadata.labels")
+        containers = {text(each, "name") for each in items(place.document, "spec.containers")}
+        if agent is None or CONTROL_PLANE not in labels or CONTAINER not in containers:
+            return None
+        return Beside(agent.beside(_place(place)), place.document)
+
+
+class Beside:
+    """One pod's proxy, in the lab's words."""
+
+    names: frozenset[str] = frozenset({CONTAINER})
+
+    def __init__(self, workload: Workload, document: Mapping[str, object]) -> None:
+        self._workload = workload
+        containers = items(document, "spec.containers")
+        self._image = next(text(c, "image") for c in containers if text(c, "name") == CONTAINER)
+
+    def records(self) -> Mapping[str, Record]:
+        """What the pod's status tells of the proxy's container."""
+        return {CONTAINER: record(self._workload.standing, self._image)}
+
+    async def start(self) -> None:
+        """See `Sidecar`."""
+        await self._workload.start()
+
+    async def drain(self, grace: float) -> None:
+        """See `Sidecar`."""
+        await self._workload.drain(grace)
+
+    async def stop(self) -> None:
+        """See `Sidecar`."""
+        await self._workload.stop(GRACE)
+
+
+def record(standing: Standing, image: str) -> Record:
+    """A proxy's standing as a container's."""
+    ended = None
+    if standing.last_code is not None:
+        code = standing.last_code
+        ended = Terminated(
+            code=code if code >= 0 else 128 - code,
+            signal=max(0, -code),
+            reason="Completed" if code == 0 else "Error",
+            finished=_utc(standing.last_end),
+        )
+    state = Running(_utc(standing.since)) if standing.running else Waiting(message=standing.why)
+    return Record(
+        name=CONTAINER,
+        image=image,
+        state=state,
+        last=ended,
+        ready=standing.ready,
+        started=standing.running,
+        restarts=standing.restarts,
+    )
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _wires(inside: Namespace, at: Mapping[str, str]) -> Wires:
+    """Everything on the cluster's loopback address."""
+
+    def dial(name: str) -> Dial:
+        host, _, port = at[name].rpartition(":")
+        return relay.to(inside, host, int(port))
+
+    policy = dial("policy") if "policy" in at else None
+    return Wires(
+        identity=dial("identity"),
+        xds=dial("xds"),
+        destination=dial("destination") if "destination" in at else None,
+        policy=policy,
+    )
+
+
+def _place(place: sidecar.Place) -> Place:
+    annotations = texts(place.document, "metadata.annotations")
+    namespace = text(place.document, "metadata.namespace")
+    name = text(place.document, "metadata.name")
+    account = text(place.document, "spec.serviceAccountName") or "default"
+
+    async def token() -> bytes:
+        return (await place.token(AUDIENCE, TOKEN_SECONDS)).encode()
+
+    return Place(
+        seat=Seat(
+            cluster=place.cluster,
+            namespace=namespace,
+            name=name,
+            account=account,
+            labels={"namespace": namespace, "pod": name, "serviceaccount": account},
+        ),
+        ip=str(place.ip),
+        namespace=place.namespace,
+        folder=place.folder,
+        log=place.logs / f"{CONTAINER}.log",
+        token=token,
+        skip_inbound=ports(annotations.get(SKIP_INBOUND, "")),
+        skip_outbound=ports(annotations.get(SKIP_OUTBOUND, "")),
+        skip_subnets=tuple(filter(None, annotations.get(SKIP_SUBNETS, "").split(","))),
+        linkerd=annotations.get(PROXY) == "linkerd",
+        changed=place.changed,
+    )
+
+
+def ports(said: str) -> tuple[tuple[int, int], ...]:
+    """Ranges of ports in an annotation, `25,8000-8010`; what cannot be read is left out."""
+    found = []
+    for each in said.split(","):
+        first, dash, last = each.strip().partition("-")
+        if first.isdecimal() and (not dash or last.isdecimal()):
+            low, high = int(first), int(last or first)
+            if 0 < low <= high <= 65535:
+                found.append((low, high))
+    return tuple(found)
