@@ -28,6 +28,7 @@ from isthmus.serve.xds.machine import (
     Stream,
 )
 from isthmus.serve.xds.machine.frames import framed
+from isthmus.serve.xds.machine.stream import CALM
 from isthmus.serve.xds.machine.types import CLUSTER as CDS
 from isthmus.serve.xds.machine.types import ENDPOINTS as EDS
 from isthmus.serve.xds.machine.types import LISTENER as LDS
@@ -286,8 +287,11 @@ class Conversation(RuleBasedStateMachine):
 
     envoys: type[Envoy] = DeltaEnvoy
     streams: type[Stream[Any]] = Delta
-    keeping: Mapping[str, set[str]] = {CDS: {LDS, RDS}, LDS: set()}
-    """A rejection of which types keeps resources that are gone: a route in use needs clusters."""
+    keeping: Mapping[str, set[str]] = {CDS: {LDS, RDS, CDS}, LDS: set()}
+    """A rejection of which types may keep resources that are gone.
+
+    What the proxy has instead may refer to clusters; of one from another stream nobody knows.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -343,6 +347,7 @@ class Conversation(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "stream"):
             return
+        idle = 0.0
         for _ in range(400):
             steps = len(self.told) + len(self.envoy.requests)
             self.server_reads()
@@ -351,7 +356,8 @@ class Conversation(RuleBasedStateMachine):
             self.now += 1.0
             if steps == 0:
                 self.envoy.time_out(self.world.things)
-            if steps == len(self.told) == len(self.envoy.requests) == 0 and self.now > 30:
+            idle = idle + 1.0 if steps == len(self.told) == len(self.envoy.requests) == 0 else 0.0
+            if idle > CALM:
                 break
         else:
             pytest.fail("no end of messages")
