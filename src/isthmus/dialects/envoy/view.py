@@ -138,17 +138,31 @@ def port_names(db: View, name: OutboundName) -> Names:
     targets = [target_id(service, name.port)]
     if answerers(db, service, name.port).linkerd:
         targets.append(target_id(service, name.port, names.RAW))
-    keys = tuple(one.key(domain) for one in targets)
+    keys = {one.key(domain) for one in targets} | _sent_to(db, name)
     dialled = [each for each in instances(db, name) if _provable(db, each)]
     direct = {_direct(db, each) for each in dialled}
     here = (names.service(name),) if found.fronts else ()
     http = here if routes.http_routes(found) else ()
     return Names(
         _sorted(*keys, *direct),
-        _sorted(*keys),
+        _sorted(*(key for key in keys if names.split(key)[0] == "" and key not in FIXED)),
         _sorted(*here, *(names.address(names.IP, each.ip, each.port) for each in dialled)),
         _sorted(*http, *direct),
     )
+
+
+def _sent_to(db: View, name: OutboundName) -> set[str]:
+    """The clusters that the port's listener and routes send to, aggregates with their members.
+
+    A backend may be out of scope as a Service of its own; as a backend it is told all the same.
+    """
+    told = (outbound.service_listener(db, name), outbound.service_routes(db, name))
+    found = {each for one in told if one is not None for each in one.clusters or ()}
+    for each in tuple(found):
+        kind, members = names.split(each)
+        if kind == names.FAILOVER:
+            found.update(members.split("|"))
+    return found
 
 
 def _provable(db: View, member: Member) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
 
-from isthmus.dialects.linkerd.wire import field, tcp_address
+from isthmus.dialects.linkerd.wire import field, tcp_bytes
 from isthmus.engine import ByIdentity
 from isthmus.proto.linkerd import destination_pb2 as pb
 
@@ -24,13 +26,23 @@ class Entry(NamedTuple):
     encoded: bytes
 
 
-class AddressBook(msgspec.Struct, frozen=True):
-    """What is true now, sorted by address and port, each pair once. Empty = nobody is there.
+Run = tuple[Entry, ...]
+"""Entries sorted by address and port, each pair once."""
 
-    A stream that holds an older book is led here by `delta`; it need not end for any change.
+
+class AddressBook(msgspec.Struct, frozen=True):
+    """What is true now: runs that have no address in common. No run = nobody is there.
+
+    A run stays the same object while nothing in it changes, so a difference looks at the others
+    only. A stream that holds an older book is led here by `delta`; it need not end for any change.
     """
 
-    entries: tuple[Entry, ...] = ()
+    runs: tuple[Run, ...] = ()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Everything, run by run."""
+        return tuple(chain.from_iterable(self.runs))
 
 
 EMPTY: Final = AddressBook()
@@ -41,6 +53,9 @@ _NO_ENDPOINTS: Final = pb.Update(no_endpoints=pb.NoEndpoints(exists=True)).Seria
 
 LARGEST: Final = 2 << 20
 """Bytes of addresses in one message; gRPC clients refuse more than 4 MiB by default."""
+
+REMEMBERED: Final = 16 << 20
+"""Bytes of messages that are kept for streams that take the same step a little later."""
 
 
 def delta(held: AddressBook | None, now: AddressBook) -> tuple[bytes, ...]:
@@ -54,14 +69,37 @@ def delta(held: AddressBook | None, now: AddressBook) -> tuple[bytes, ...]:
 
 
 def _delta(held: AddressBook, now: AddressBook) -> tuple[bytes, ...]:
-    if not now.entries and held is _NOTHING:
+    if not now.runs and held is _NOTHING:
         return (_NO_ENDPOINTS,)
-    before = {(entry.ip, entry.port): entry for entry in held.entries}
-    fresh = [entry for entry in now.entries if before.pop((entry.ip, entry.port), None) != entry]
-    return (*map(add, batches(fresh)), *_removes(list(before.values())))
+    before, fresh = _difference(held.runs, now.runs)
+    added = () if not fresh else map(add, batches(fresh))
+    return (*added, *_removes(before.values()))
 
 
-_DELTA: Final = ByIdentity(_delta)
+def _difference(
+    held: tuple[Run, ...], now: tuple[Run, ...]
+) -> tuple[dict[tuple[str, int], Entry], list[Entry]]:
+    """What vanished, and what is new or another. Runs that both have are not looked into."""
+    shared = {id(run) for run in held}.intersection([id(run) for run in now]) if held else ()
+    before = {entry[:2]: entry for run in held if id(run) not in shared for entry in run}
+    fresh = [
+        entry
+        for run in now
+        if id(run) not in shared
+        for entry in run
+        if before.pop(entry[:2], None) != entry
+    ]
+    return before, fresh
+
+
+def _weight(messages: tuple[bytes, ...]) -> int:
+    """What remembering a step costs: its messages, and the old entries it keeps from going."""
+    return _STEP + 2 * sum(map(len, messages))
+
+
+_STEP: Final = 1024
+
+_DELTA: Final = ByIdentity(_delta, weigh=_weight, most=REMEMBERED)
 
 
 def batches(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
@@ -83,11 +121,19 @@ def add(entries: Sequence[Entry]) -> bytes:
     since clients merge the two and let the address win.
     """
     kinds = {entry.labels for entry in entries}
+    if len(kinds) == 1:
+        addresses = b"".join([field(1, entry.encoded) for entry in entries])
+        return field(1, addresses + _set_labels(entries[0].labels))
     common = set.intersection(*map(set, kinds))
     own = {labels: _address_labels(set(labels) - common) for labels in kinds}
-    addresses = b"".join(field(1, own[entry.labels] + entry.encoded) for entry in entries)
-    labels = pb.WeightedAddrSet(metric_labels=dict(sorted(common)))
-    return field(1, addresses + labels.SerializeToString(deterministic=True))
+    addresses = b"".join([field(1, own[entry.labels] + entry.encoded) for entry in entries])
+    return field(1, addresses + _set_labels(tuple(sorted(common))))
+
+
+@lru_cache(maxsize=4096)
+def _set_labels(labels: Labels) -> bytes:
+    """Labels as the end of a WeightedAddrSet."""
+    return pb.WeightedAddrSet(metric_labels=dict(labels)).SerializeToString(deterministic=True)
 
 
 def _address_labels(labels: set[tuple[str, str]]) -> bytes:
@@ -96,7 +142,7 @@ def _address_labels(labels: set[tuple[str, str]]) -> bytes:
     return address.SerializeToString(deterministic=True)
 
 
-def _removes(entries: list[Entry]) -> Iterator[bytes]:
+def _removes(entries: Collection[Entry]) -> Iterator[bytes]:
     if entries:
-        gone = pb.AddrSet(addrs=[tcp_address(entry.ip, entry.port) for entry in entries])
-        yield pb.Update(remove=gone).SerializeToString()
+        gone = b"".join([field(1, tcp_bytes(entry.ip, entry.port)) for entry in entries])
+        yield field(2, gone)

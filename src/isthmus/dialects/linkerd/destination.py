@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
 from isthmus.dialects.linkerd.address import encoded
-from isthmus.dialects.linkerd.book import AddressBook, Entry
+from isthmus.dialects.linkerd.book import AddressBook, Entry, Run
 from isthmus.dialects.linkerd.profile import destination_profile
 from isthmus.engine import Query, View, query
 from isthmus.mesh.queries import (
@@ -21,6 +22,7 @@ from isthmus.mesh.queries import (
     InstanceName,
     IpName,
     ObjectKey,
+    Piece,
     ProfileKey,
     Refused,
     ServiceHost,
@@ -29,10 +31,12 @@ from isthmus.mesh.queries import (
     Token,
     Why,
     get_refusal,
-    groups,
     parse_authority,
     parse_token,
+    piece_groups,
+    pieces,
     profile,
+    resting,
     sets,
     settings,
     subject_refusal,
@@ -175,15 +179,41 @@ def addresses(db: View, key: GetKey) -> AddressBook:
 @query
 def book(db: View, parts: tuple[SetKey, ...]) -> AddressBook:
     """The union of sets; an address that several have is in the first of them."""
-    found: dict[tuple[str, int], Entry] = {}
-    for part in parts:
-        for labels, members in groups(db, part):
-            for member in members:
-                wire = encoded(db, member)
-                if wire is not None:
-                    entry = Entry(member.ip, member.port, labels, wire)
-                    found.setdefault((entry.ip, entry.port), entry)
-    return AddressBook(tuple(entry for _, entry in sorted(found.items())))
+    runs = [run(db, piece) for part in parts for piece in pieces(db, part)]
+    if len(parts) > 1:
+        runs = _first_wins(runs)
+    return AddressBook(tuple(filter(None, runs)))
+
+
+@query
+def run(db: View, piece: Piece) -> Run:
+    """The entries of a piece of a set.
+
+    Who is not ready is encoded as well: whatever comes, or comes back, costs no more than a look.
+    """
+    for member in resting(db, piece):
+        encoded(db, member)
+    found = [
+        Entry(member.ip, member.port, labels, wire)
+        for labels, members in piece_groups(db, piece)
+        for member in members
+        if (wire := encoded(db, member)) is not None
+    ]
+    found.sort()
+    return tuple(found)
+
+
+def _first_wins(runs: Sequence[Run]) -> list[Run]:
+    """Runs of sets that know nothing of each other: without what an earlier one has."""
+    seen: set[tuple[str, int]] = set()
+    kept: list[Run] = []
+    for each in runs:
+        sockets = {entry[:2] for entry in each}
+        if not seen.isdisjoint(sockets):
+            each = tuple(entry for entry in each if entry[:2] not in seen)  # noqa: PLW2901
+        seen |= sockets
+        kept.append(each)
+    return kept
 
 
 @query
