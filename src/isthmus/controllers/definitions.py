@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from isthmus.controllers import garbage
 from isthmus.controllers.merge import REMOVE
 from isthmus.controllers.pods import condition
 from isthmus.controllers.steps import JSON, Delete, Plan, Update, canonical, drop_empty
@@ -16,7 +17,7 @@ from isthmus.mesh.census import CENSUS, CensusKey, Facts, Place
 from isthmus.mesh.definitions import DEFINITIONS, RESOURCE, Definition, Served, Verdict, verdict
 from isthmus.model.apiextensions import CLEANUP
 from isthmus.model.key import Key, ObjectKey
-from isthmus.model.registry import BUILT_IN
+from isthmus.model.registry import BUILT_IN, split_api_version
 from isthmus.store.contract import Compare, Store
 from isthmus.store.objects import Proposed
 from isthmus.store.objects import Verdict as Admitted
@@ -33,6 +34,18 @@ def _of(key: CensusKey) -> Place:
 
 BY_DEFINITION: Index[CensusKey, Facts, Place] = Index("census_by_definition", CENSUS, _defined)
 """The objects of each defined resource. (A Place's second part is the resource here.)"""
+
+
+def _owned(key: CensusKey, row: Facts) -> Iterable[tuple[str, str, str]]:
+    """What has owners of kinds that are not built in, by cluster, group and kind."""
+    for owner in row.metadata.owner_references:
+        if BUILT_IN.by_api_version(owner.api_version, owner.kind) is None:
+            yield key.cluster, split_api_version(owner.api_version)[0], owner.kind
+
+
+BY_OWNING_KIND: Index[CensusKey, Facts, tuple[str, str, str]] = Index(
+    "census_by_owning_kind", CENSUS, _owned
+)
 
 
 @query
@@ -118,6 +131,9 @@ def _end(db: View, key: ObjectKey, row: Definition) -> Plan:
     resource = f"{row.names.plural}.{row.group}"
     objects = BY_DEFINITION.get(db, Place(key.cluster, resource))
     if not objects:
+        dependents = BY_OWNING_KIND.get(db, (key.cluster, row.group, row.names.kind))
+        if any(garbage.plan(db, dependent) for dependent in dependents):
+            return ()  # first what they owned: owners of an unknown kind are never gone
         merge = canonical({"metadata": {f"{REMOVE}finalizers": [CLEANUP]}})
         return (Update(RESOURCE, "", key.name, row.metadata.uid, merge),)
     steps = []

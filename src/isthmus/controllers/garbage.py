@@ -20,6 +20,9 @@ from isthmus.mesh.census import (
     Facts,
     Place,
 )
+from isthmus.mesh.definitions import registry
+from isthmus.model.meta import OwnerReference
+from isthmus.model.registry import BUILT_IN
 
 
 @query
@@ -45,9 +48,8 @@ def plan(db: View, key: CensusKey) -> Plan:
 
 
 def _collect(db: View, key: CensusKey, row: Facts) -> Plan:
-    uids = [owner.uid for owner in row.metadata.owner_references]
-    states = {uid: _state(db, key, uid) for uid in uids}
-    if not uids or any(state == "solid" for state in states.values()):
+    states = {owner.uid: _state(db, key, owner) for owner in row.metadata.owner_references}
+    if not states or any(state == "solid" for state in states.values()):
         return _strip(key, row, [uid for uid, state in states.items() if state != "solid"])
     waits = any(state == "waiting" for state in states.values())
     propagation = Propagation.BACKGROUND
@@ -58,9 +60,9 @@ def _collect(db: View, key: CensusKey, row: Facts) -> Plan:
     return (Delete(key.resource, key.namespace, key.name, row.metadata.uid, propagation),)
 
 
-def _state(db: View, key: CensusKey, uid: str) -> str:
+def _state(db: View, key: CensusKey, reference: OwnerReference) -> str:
     """`solid`: keeps its dependents; `gone`; `waiting`: will go once its dependents are gone."""
-    for found in BY_UID.get(db, uid):
+    for found in BY_UID.get(db, reference.uid):
         if found.cluster != key.cluster:
             continue
         if not key.namespace and found.namespace:
@@ -74,7 +76,14 @@ def _state(db: View, key: CensusKey, uid: str) -> str:
             continue
         going = owner.metadata.deletion_timestamp and FOREGROUND in owner.metadata.finalizers
         return "waiting" if going else "solid"
-    return "gone"
+    # Nobody can tell that an owner of a kind that is not served is gone (Kubernetes: unresolvable).
+    return "gone" if _served(db, key.cluster, reference) else "solid"
+
+
+def _served(db: View, cluster: str, owner: OwnerReference) -> bool:
+    if BUILT_IN.by_api_version(owner.api_version, owner.kind) is not None:
+        return True
+    return registry(db, cluster).by_api_version(owner.api_version, owner.kind) is not None
 
 
 def _strip(key: CensusKey, row: Facts, uids: list[str]) -> Plan:

@@ -16,6 +16,9 @@ FINALIZER = "kubernetes"
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 
+IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
+"""Namespaces that nobody may delete: what is in them would go too (Kubernetes' own three)."""
+
 
 class NamespaceLives:
     """Admission: creates happen in namespaces that exist and stay (Kubernetes: NamespaceLifecycle).
@@ -28,7 +31,14 @@ class NamespaceLives:
         self._store = store
 
     async def admit(self, proposed: Proposed) -> Verdict:
-        """The document. NotFound if the namespace is missing, Forbidden if it is terminating."""
+        """The document. NotFound if the namespace is missing, Forbidden if it is terminating.
+
+        Forbidden also for the deletion of a namespace that every cluster has.
+        """
+        if _kills(proposed) and proposed.name in IMMORTAL:
+            about = subject(proposed)
+            text = f'namespaces "{proposed.name}" is forbidden: this namespace may not be deleted'
+            raise Forbidden(text, about=about)
         if proposed.old is not None or proposed.new is None or proposed.subresource:
             return Verdict(proposed.new)
         if not proposed.kind.namespaced:
@@ -41,6 +51,15 @@ class NamespaceLives:
         if msgspec.json.decode(record.value)["metadata"].get("deletionTimestamp"):
             raise _terminating(proposed)
         return Verdict(proposed.new, (Compare(key, record.revision),))
+
+
+def _kills(proposed: Proposed) -> bool:
+    """Whether the write begins the end of a Namespace; one that is ending already may end."""
+    old, new = proposed.old, proposed.new
+    if proposed.kind.resource != "namespaces" or old is None:
+        return False
+    lives = not old["metadata"].get("deletionTimestamp")
+    return lives and (new is None or bool(new["metadata"].get("deletionTimestamp")))
 
 
 def _terminating(proposed: Proposed) -> Forbidden:

@@ -4,14 +4,16 @@ from typing import Any
 
 import pytest
 
-from isthmus.controllers.definitions import DefinitionLives
+from isthmus.controllers.definitions import DefinitionLives, plan
 from isthmus.controllers.execute import Executor
 from isthmus.errors import MethodNotAllowed, NotFound
 from isthmus.mesh.definitions import RESOURCE, registry
+from isthmus.model import ObjectKey
 from isthmus.model.kind import Kind
 from isthmus.model.registry import BUILT_IN
 from isthmus.store.objects import Proposed
 from tests.support.controlled import CLUSTER, Cluster, sign
+from tests.support.objects import config
 from tests.unit.model.crd.widgets import Said, definition, version, widget
 
 pytestmark = pytest.mark.anyio
@@ -160,6 +162,20 @@ async def test_custom_objects_go_with_their_owners(cluster: Cluster) -> None:
     await cluster.objects.delete(kind, "shop", "owner")
     await cluster.settle()
     assert await cluster.names(NAME) == []
+
+
+async def test_what_its_objects_owned_goes_before_the_definition(cluster: Cluster) -> None:
+    """Afterwards nobody could tell that the owners are gone."""
+    kind = await defined(cluster)
+    owner = (await cluster.objects.create(kind, widget("owner"))).document
+    await cluster.create(config("owned", owner))
+    await cluster.delete(RESOURCE, NAME, ns="")
+    await cluster.objects.delete(kind, "shop", "owner")
+    await cluster.absorb()
+    assert not cluster.db.read(plan, ObjectKey(CLUSTER, "", NAME))
+    await cluster.settle()
+    assert await cluster.get("configmaps", "owned") is None
+    assert await cluster.get(RESOURCE, NAME, "") is None
 
 
 async def test_nothing_is_created_while_or_after_the_definition_goes(cluster: Cluster) -> None:

@@ -57,6 +57,21 @@ async def test_an_owner_in_another_namespace_does_not_count(cluster: Cluster) ->
     assert await left(cluster) == []
 
 
+async def test_an_owner_of_a_kind_that_nobody_serves_keeps_what_it_owns(cluster: Cluster) -> None:
+    """Nothing here can tell whether it is gone; the kind may be defined later, or in a moment."""
+    owner = {
+        "apiVersion": "example.org/v1",
+        "kind": "Rollout",
+        "metadata": {"name": "x", "uid": "1"},
+    }
+    gone = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "y", "uid": "2"}}
+    await cluster.create(config("kept", owner))
+    await cluster.create(config("kept-too", owner, gone))
+    await cluster.create(config("not", gone))
+    await cluster.settle()
+    assert await left(cluster) == ["kept", "kept-too"]
+
+
 async def test_orphans_stay_without_the_reference(cluster: Cluster) -> None:
     owner = await cluster.create(config("owner"))
     await cluster.create(config("dependent", owner))

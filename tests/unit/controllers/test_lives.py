@@ -56,3 +56,14 @@ async def test_a_namespace_is_labelled_with_its_name(cluster: Cluster) -> None:
     namespace = await cluster.get("namespaces", "shop", "")
     assert namespace is not None
     assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "shop"}
+
+
+@pytest.mark.parametrize("name", ["default", "kube-public", "kube-system"])
+async def test_what_every_cluster_has_is_not_deleted(cluster: Cluster, name: str) -> None:
+    await cluster.settle()
+    said = f'^namespaces "{name}" is forbidden: this namespace may not be deleted$'
+    with pytest.raises(Forbidden, match=said):
+        await cluster.delete("namespaces", name, ns="")
+    namespace = await cluster.get("namespaces", name, "")
+    assert namespace is not None
+    assert namespace["status"]["phase"] == "Active"

@@ -15,9 +15,9 @@ async def test_a_new_cluster_has_its_namespaces() -> None:
 
 
 async def test_a_default_namespace_comes_back(cluster: Cluster) -> None:
-    await cluster.delete("namespaces", "kube-public", ns="")
+    await cluster.delete("namespaces", "kube-node-lease", ns="")
     await cluster.settle()
-    assert "kube-public" in await cluster.names("namespaces", "")
+    assert "kube-node-lease" in await cluster.names("namespaces", "")
 
 
 async def test_every_namespace_has_an_account_and_the_root_certificate(cluster: Cluster) -> None:
