@@ -133,6 +133,7 @@ async def _read_the_rest(opener: Opener, folder: Path, ledger: Ledger) -> tuple[
         return (await store.list()).records
 
 
+@pytest.mark.timeout(600)  # fifty processes start one after another, maybe on a busy machine
 @pytest.mark.parametrize("name", list(DURABLE))
 async def test_what_was_acknowledged_survives_any_kill(name: str, tmp_path: Path) -> None:
     chance, ledger = Random(name), Ledger()
