@@ -391,7 +391,7 @@ class SotwConversation(Conversation):
 TestDelta = Conversation.TestCase
 TestSotw = SotwConversation.TestCase
 TestDelta.settings = TestSotw.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None
+    max_examples=50, stateful_step_count=30, deadline=None
 )
 
 texts = st.sampled_from(("", "*", "a", "b", "x" * 5000, CDS, EDS, LDS, RDS, "1", "2", "3"))
@@ -408,7 +408,7 @@ deltas = st.builds(
 sotws = st.builds(SotwRequest, texts, texts, st.none() | texts, few)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(deltas, max_size=12) | st.lists(sotws, max_size=12), worlds(), worlds())
 def test_whatever_is_said_a_stream_answers_or_blames_the_peer(
     requests: list[DeltaRequest] | list[SotwRequest], before: Truths, after: Truths
