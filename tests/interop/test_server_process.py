@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import sqlite3
 import ssl
 import subprocess
 import sys
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -48,7 +50,7 @@ def test_it_says_ready_and_leaves_files_for_its_owner_alone(tmp_path: Path) -> N
     process = ServerProcess(home, *MEMORY, "--cluster", "east")
     try:
         assert process.line() == "isthmus: cluster east ready\n"
-        assert set(process.endpoints) == {"kube", "destination", "identity", "dns", "admin"}
+        assert set(process.endpoints) == {"kube", "destination", "identity", "xds", "dns", "admin"}
         assert mode(home) == 0o700
         assert mode(process.kubeconfig) == 0o600
         assert mode(home / "ca") == 0o700
@@ -83,16 +85,16 @@ def test_the_config_map_says_where_it_listens(tmp_path: Path) -> None:
 
 def test_a_surface_can_be_off(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, *MEMORY, "--listen", "kube=off") as server:
-        assert set(server.endpoints) == {"destination", "identity", "dns", "admin"}
+        assert set(server.endpoints) == {"destination", "identity", "xds", "dns", "admin"}
         assert not server.kubeconfig.exists()
 
 
 def test_a_surface_of_a_later_version_is_warned_of(tmp_path: Path) -> None:
-    flags = ("--listen", "xds=127.0.0.1:0", "--log-format", "json")
+    flags = ("--listen", "catalog=127.0.0.1:0", "--log-format", "json")
     with ServerProcess(tmp_path, *MEMORY, *flags) as server:
         told = [json.loads(line) for line in server.log.splitlines()]
     warnings = [line for line in told if line["level"] == "warning"]
-    assert [line["listener"] for line in warnings] == ["xds"]
+    assert [line["listener"] for line in warnings] == ["catalog"]
 
 
 def test_nothing_secret_is_logged(tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_the_second_server_on_a_data_dir(tmp_path: Path) -> None:
         assert server.admin("/ready")[0] == 200
 
 
-@pytest.mark.parametrize("name", ["kube", "destination", "identity", "dns", "admin"])
+@pytest.mark.parametrize("name", ["kube", "destination", "identity", "xds", "dns", "admin"])
 def test_a_taken_port(tmp_path: Path, name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         at = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -356,6 +358,21 @@ def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("isthmus: error: cannot write in the data directory")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_more_connections_than_open_files(tmp_path: Path) -> None:
+    """They are closed unread, the log stays short, and who comes after is served."""
+    server = ServerProcess(tmp_path / "x", *MEMORY)
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (128, 128))  # before it looks
+    with server, ExitStack() as held:
+        host, port = server.endpoints["kube"].removeprefix("https://").rsplit(":", 1)
+        before = len(server.log)
+        for _ in range(300):
+            held.enter_context(socket.create_connection((host, int(port))))
+        assert server.admin("/live")[0] == 200  # its loop went around: all are accepted
+        held.close()
+        assert server.request("GET", "/api/v1/namespaces")[0] == 200
+        assert len(server.log) < before + 1000
 
 
 def test_ipv6(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from isthmus.board import Board
 from isthmus.engine import Database
+from isthmus.serve import xds
 from isthmus.serve.admin import Reading
 from isthmus.serve.dns import Resolver
 from isthmus.serve.identity import IdentityServer
@@ -101,6 +102,41 @@ def of_streams(streams: Streams) -> list[Reading]:
             "counter",
             lambda: dict(streams.refused),
             ("method", "status"),
+        ),
+    ]
+
+
+def of_xds(streams: xds.Streams) -> list[Reading]:
+    """What proxies are told over xDS, and what they reject."""
+    return [
+        Reading("isthmus_xds_streams", "Open xDS streams.", "gauge", lambda: len(streams)),
+        Reading(
+            "isthmus_xds_streams_total",
+            "xDS streams opened.",
+            "counter",
+            lambda: _by(streams.opened),
+            ("protocol",),
+        ),
+        Reading(
+            "isthmus_xds_responses_total",
+            "xDS responses written.",
+            "counter",
+            lambda: _by(streams.messages),
+            ("type",),
+        ),
+        Reading(
+            "isthmus_xds_rejections_total",
+            "Resources that a proxy rejected alone.",
+            "counter",
+            lambda: _by(streams.rejections),
+            ("type",),
+        ),
+        Reading(
+            "isthmus_xds_refused_total",
+            "Proxies that were not let in.",
+            "counter",
+            lambda: _by(streams.refused),
+            ("status",),
         ),
     ]
 

@@ -109,6 +109,12 @@ class Serving:
         trust, leaf = self._held
         return leaf, trust.bundle
 
+    def look(self) -> None:
+        """Have a certificate now, if there is trust already."""
+        trust = self._trust.now.value
+        if trust is not None:
+            self._renew(trust)
+
     async def ready(self) -> None:
         """Have a certificate; the mesh's trust is made if there is none."""
         self._renew(await self._trust.trust())

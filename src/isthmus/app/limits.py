@@ -14,6 +14,12 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def open_files() -> int:
+    """How many files we may have open at a time."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+
+
 def let_threads_in() -> None:
     """Let a waiting thread have the interpreter within a millisecond.
 

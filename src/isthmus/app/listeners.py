@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import Protocol
+from collections.abc import Callable
 
 from isthmus.config.values import HostPort
 from isthmus.errors import UserFault
@@ -41,14 +41,11 @@ def bind(name: str, at: HostPort) -> socket.socket:
     return listening
 
 
-class Binder(Protocol):
-    """A server that makes its own socket."""
-
-    def bind(self, host: str, port: int) -> int:
-        """Listen; return the port. Raises UserFault."""
+Bind = Callable[[str, int], int]
+"""Has a server that makes its own socket listen; returns the port. Raises UserFault."""
 
 
-def bind_grpc(server: Binder, name: str, at: HostPort) -> HostPort:
+def bind_grpc(listen: Bind, name: str, at: HostPort) -> HostPort:
     """Have a server listen for the surface `name`; where it does.
 
     Raises:
@@ -57,7 +54,7 @@ def bind_grpc(server: Binder, name: str, at: HostPort) -> HostPort:
     if at.port:
         bind(name, at).close()  # gRPC would not tell why it cannot
     host = address(name, at)
-    return HostPort(host, server.bind(host, at.port))
+    return HostPort(host, listen(host, at.port))
 
 
 def refused(name: str, at: HostPort, fault: OSError) -> UserFault:

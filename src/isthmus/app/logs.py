@@ -37,13 +37,43 @@ class _Unbreakable:
             self._file.flush()
 
 
+BURST = 5
+"""How often a library may say the same within `PERIOD`."""
+
+PERIOD = 10.0
+"""Seconds."""
+
+TOPICS = 256
+"""How many different things are told apart."""
+
+
 class _Forward(logging.Handler):
-    """What libraries say through the standard module, as events."""
+    """What libraries say through the standard module, as events.
+
+    Some say the same thousands of times a second (asyncio, of connections that it cannot accept):
+    what is over `BURST` is counted, and told with the next line of its sort.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, str, str], tuple[float, int]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        log = structlog.get_logger()
         error = record.exc_info[1] if record.exc_info else None
-        log.log(record.levelno, record.getMessage(), source=record.name, exc_info=error)
+        message = record.getMessage()
+        topic = (record.name, message.partition("\n")[0][:80], type(error).__name__)
+        since, count = self._said.get(topic, (record.created, 0))
+        more: Fields = {}
+        if not 0 <= record.created - since < PERIOD:
+            if count > BURST:
+                more["left_out"] = count - BURST
+            since, count = record.created, 0
+        if len(self._said) >= TOPICS:
+            self._said.clear()
+        self._said[topic] = (since, count + 1)
+        if count < BURST:
+            log = structlog.get_logger()
+            log.log(record.levelno, message, source=record.name, exc_info=error, **more)
 
 
 def configure(form: LogFormat, file: TextIO | None = None) -> None:

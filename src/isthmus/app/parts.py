@@ -20,7 +20,9 @@ from isthmus.app import (
     identity,
     listeners,
     stores,
+    xds,
 )
+from isthmus.app.limits import open_files
 from isthmus.app.means import Means, Run
 from isthmus.app.readiness import Readiness
 from isthmus.board import Board, Intake, Intakes, LiveKinds
@@ -32,19 +34,20 @@ from isthmus.engine import Database
 from isthmus.errors import DeadlineExceeded
 from isthmus.mesh import CENSUS, SOURCES, facts
 from isthmus.model.registry import BUILT_IN
-from isthmus.serve.admin import Admin, registry
+from isthmus.serve.admin import Admin, Page, registry
 from isthmus.serve.dns import DnsServer, Resolver
 from isthmus.serve.kube.accounts import AccountTokens
 from isthmus.serve.kube.api import Dispatcher, Observe, Verdict
 from isthmus.serve.kube.auditlog import AuditLog
 from isthmus.serve.kube.escalation import NoEscalation
+from isthmus.serve.kube.limits import DEFAULT_LIMITS, within
 from isthmus.serve.kube.node_proxy import NodeProxy
 from isthmus.serve.kube.rbac import Rbac
 from isthmus.serve.kube.server import KubeApi
 from isthmus.serve.linkerd import GrpcServer
 from isthmus.store.objects import Objects
 
-SERVED = ("kube", "destination", "identity", "dns", "admin")
+SERVED = ("kube", "destination", "identity", "xds", "dns", "admin")
 """The surfaces of this version; others have addresses already."""
 SOCKETS = ("kube", "identity", "admin")
 """Those that take a socket from us; gRPC makes its own."""
@@ -64,6 +67,7 @@ class Parts:
         self._open = AsyncExitStack()
         self._sockets: dict[str, socket.socket] = {}
         self._endpoints: dict[str, HostPort] = {}
+        self._pages: dict[str, Page] = {}
         self.runs: list[tuple[str, Run]] = []
 
     async def __aenter__(self) -> Self:
@@ -102,6 +106,7 @@ class Parts:
         await self._start_kube()
         self._start_destination()
         self._start_identity()
+        self._start_xds()
         self._start_dns()
         self._start_admin()
 
@@ -203,7 +208,8 @@ class Parts:
             observe=_both(requests.observe, audit.observe),
         )
         self._kinds.on_retire(dispatcher.retire)
-        api = KubeApi(dispatcher, clock=clock, log=self._means.log)
+        limits = within(DEFAULT_LIMITS, open_files())
+        api = KubeApi(dispatcher, clock=clock, log=self._means.log, limits=limits)
         self._open.push_async_callback(api.stop)
         await api.start(self._sockets["kube"], self._certificates.context)
         self.runs.append(("kube", api.run))
@@ -229,7 +235,7 @@ class Parts:
         services = {destination.NAME: destination.service()}
         server = GrpcServer(services, self._board, clock=clock, random=random, log=log)
         self._open.push_async_callback(server.close)
-        self._endpoints["destination"] = listeners.bind_grpc(server, "destination", at)
+        self._endpoints["destination"] = listeners.bind_grpc(server.bind, "destination", at)
 
         async def run() -> None:
             await self.readiness.settled()  # before, every Service would seem to be missing
@@ -253,6 +259,28 @@ class Parts:
         self.runs.append(("identity", server.run))
         self._readings += figures.of_identity(server)
 
+    def _start_xds(self) -> None:
+        at = self._config.listener(xds.NAME)
+        if at is None:
+            return
+        serving = identity.Serving(self._config, self._trust, self._means.clock)
+        serving.look()
+        server = xds.server(self._config, self._means, self._board)
+        self._open.push_async_callback(server.close)
+        listening = partial(server.bind, leaf=xds.leaf(serving, self._means))
+        self._endpoints[xds.NAME] = listeners.bind_grpc(listening, xds.NAME, at)
+        self.runs.append(("certificate of xds", partial(self._means.keep, "xds leaf", serving.run)))
+
+        async def run() -> None:
+            await self.readiness.settled()  # before, every workload would seem to be missing
+            await server.run()
+
+        self.runs.append((xds.NAME, run))
+        self._readings += figures.of_xds(server.streams)
+        streams, cluster = server.streams, self._config.cluster
+        self._pages["/proxies"] = lambda _: streams.report()
+        self._pages[xds.LEAVING] = xds.leaving(self._board, streams, cluster)
+
     def _start_dns(self) -> None:
         if self._dns is None:
             return
@@ -270,7 +298,13 @@ class Parts:
             return
         names = [listener.at.host for listener in self._config.listeners]
         metrics = registry(self._readings)
-        admin = Admin(self._sockets["admin"], self.readiness.reasons, metrics, names=names)
+        admin = Admin(
+            self._sockets["admin"],
+            self.readiness.reasons,
+            metrics,
+            names=names,
+            pages=self._pages,
+        )
         self.runs.append(("admin", admin.run))
 
     async def _renew(self) -> None:

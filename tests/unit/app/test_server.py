@@ -59,7 +59,7 @@ class Stubborn(server.Parts):
 
 server.Parts = Stubborn
 server.LAST_RESORT = 0.2
-listen = [f"{name}=off" for name in ("kube", "destination", "admin")]
+listen = [f"{name}=off" for name in ("kube", "destination", "identity", "xds", "dns", "admin")]
 flags = {"data_dir": sys.argv[1], "store": "memory:", "listen": listen}
 server.serve(resolve(flags, {}))
 print("ended by itself")
@@ -85,7 +85,7 @@ def test_a_reader_that_left_before_the_ready_line_stops_nobody(tmp_path: Path) -
     command = [
         sys.executable, "-m", "isthmus", "server", "--data-dir", str(tmp_path),
         "--store", "memory:", "--log-format", "json",
-        "--listen", "kube=off,destination=off,admin=127.0.0.1:0",
+        "--listen", "kube=off,destination=off,identity=off,xds=off,dns=off,admin=127.0.0.1:0",
     ]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None

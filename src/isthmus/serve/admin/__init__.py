@@ -10,6 +10,6 @@ orders, serves no other site (no CORS), and believes no name in the Host header 
 """
 
 from isthmus.serve.admin.metrics import Reading, registry
-from isthmus.serve.admin.server import Admin
+from isthmus.serve.admin.server import Admin, Page
 
-__all__ = ["Admin", "Reading", "registry"]
+__all__ = ["Admin", "Page", "Reading", "registry"]

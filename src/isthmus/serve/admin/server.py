@@ -22,7 +22,10 @@ PATIENCE: Final = 20.0
 MOST: Final = 256
 """Open connections. Whoever collects figures and probes health needs a handful."""
 
-NO_PAGES: Final[Mapping[str, Callable[[], object]]] = {}
+Page = Callable[[Mapping[str, str]], object]
+"""A value for the query of a request, asked for at each and told as JSON."""
+
+NO_PAGES: Final[Mapping[str, Page]] = {}
 
 Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -32,7 +35,7 @@ class Admin:
 
     `reasons` says what stands in the way of readiness, by part; nothing means ready. Its texts are
     told to anybody who can reach the port. `names` are host names under which people come.
-    `pages` are values by their path, asked for at each request and told as JSON.
+    `pages` are by their path.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class Admin:
         metrics: CollectorRegistry,
         *,
         names: Collection[str] = (),
-        pages: Mapping[str, Callable[[], object]] = NO_PAGES,
+        pages: Mapping[str, Page] = NO_PAGES,
         patience: float = PATIENCE,
         most: int = MOST,
     ) -> None:
@@ -103,7 +106,7 @@ class Admin:
         return web.json_response(body, status=503 if reasons else 200)
 
     async def _page(self, request: web.Request) -> web.Response:
-        body = msgspec.json.encode(self._pages[request.path]())
+        body = msgspec.json.encode(self._pages[request.path](request.query))
         return web.Response(body=body, content_type="application/json")
 
     async def _tell(self, request: web.Request) -> web.Response:

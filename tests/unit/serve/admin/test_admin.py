@@ -40,7 +40,7 @@ class World:
             lambda: self.reasons,
             registry(readings),
             names=["Admin.Example"],
-            pages={"/counts": lambda: {"count": self.count}},
+            pages={"/counts": lambda _: {"count": self.count}},
             **limits,
         )
 

@@ -1,0 +1,167 @@
+"""xDS: who may come, by certificate; which dialect each is told in; who has heard of what.
+
+A certificate names a ServiceAccount. The node that a proxy says it is, `NAMESPACE/NAME`, only
+chooses among the workloads of that account: one of them must bear the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from isthmus import ca
+from isthmus.app.identity import Serving, realm
+from isthmus.app.means import Means
+from isthmus.board import Board
+from isthmus.ca import Account, Realm
+from isthmus.config import ServerConfig
+from isthmus.dialects import envoy, grpc
+from isthmus.engine import View, query
+from isthmus.errors import Unavailable
+from isthmus.ir.identity import parse_identity
+from isthmus.ir.names import Ref
+from isthmus.mesh.policy_tables import EXTERNAL_WORKLOADS
+from isthmus.mesh.queries import target_id, trust_domain
+from isthmus.mesh.tables import PODS, SERVICE_PODS, SERVICES, SLICES, SLICES_BY_SERVICE
+from isthmus.mesh.workloads import external_ref, pod_ref, workload_identity
+from isthmus.model.key import ObjectKey
+from isthmus.proto.xds import ENDPOINTS
+from isthmus.serve.xds import Admit, Leaf, Node, Peer, Proxy, Refusal, Streams, XdsServer
+
+NAME: Final = "xds"
+LEAVING: Final = "/leaving"
+"""The page of the admin listener that answers `leaving`."""
+
+_ENVOY: Final = envoy.EnvoyDialect()
+_GRPC: Final = grpc.GrpcDialect()
+_VARIANTS: Final = ("", "tcp", "plain")
+"""Of a target, in Envoy's dialect."""
+
+
+def server(config: ServerConfig, means: Means, board: Board) -> XdsServer:
+    """The service, which listens nowhere yet."""
+    clock, random, log = means
+    admit = admission(board, realm(config), config.cluster)
+    return XdsServer(board, admit, clock=clock, random=random, log=log)
+
+
+def leaf(serving: Serving, means: Means) -> Callable[[], Leaf]:
+    """What the listener shows. Before there is any trust, a certificate that nobody believes.
+
+    Trust is made when the first certificate is asked for; no proxy can come before.
+    """
+    own = ca.make("isthmus without trust", now=means.clock.utc())
+    nobody = own.issue_server(["nobody.invalid"], now=means.clock.utc())
+    placeholder = Leaf(nobody.key, nobody.certificate, own.bundle)
+
+    def now() -> Leaf:
+        try:
+            found, anchors = serving.leaf
+        except Unavailable:
+            return placeholder
+        return Leaf(found.key, found.certificate, anchors)
+
+    return now
+
+
+# ------------------------------------------------------------------------------- who may come
+
+
+def admission(board: Board, own: Realm, cluster: str) -> Admit:
+    """Admits the proxies of the cluster's own workloads."""
+
+    def admit(peer: Peer, node: Node) -> Proxy | Refusal:
+        account = _account(own, peer)
+        if account is None:
+            return Refusal("UNAUTHENTICATED", "no certificate of a workload of this mesh")
+        key = _key(cluster, node.id)
+        if key is None:
+            return Refusal("INVALID_ARGUMENT", f"the node {node.id[:128]!r} is no NAMESPACE/NAME")
+        workload = board.read(of_account, key, account.namespace, account.name, peer.identities[0])
+        if workload is None:
+            who = f"{account.namespace}/{account.name}"
+            return Refusal(
+                "PERMISSION_DENIED", f"the ServiceAccount {who} has no workload {node.id[:128]!r}"
+            )
+        name = f"{key.name}.{key.namespace}"
+        if node.agent.startswith("gRPC"):
+            return Proxy(name, _GRPC, board.read(grpc.asker, workload))
+        return Proxy(name, _ENVOY, board.read(envoy.asker, workload))
+
+    return admit
+
+
+def _account(own: Realm, peer: Peer) -> Account | None:
+    return own.account(peer.identities[0]) if peer.identities else None
+
+
+def _key(cluster: str, said: str) -> ObjectKey | None:
+    namespace, slash, name = said.partition("/")
+    if not slash or not namespace or not name or "/" in name:
+        return None
+    return ObjectKey(cluster, namespace, name)
+
+
+@query
+def of_account(db: View, key: ObjectKey, namespace: str, account: str, proven: str) -> Ref | None:
+    """The workload of this name, if it is of the ServiceAccount whose identity is `proven`."""
+    pod = PODS.get(db, key)
+    if pod is not None:
+        own = (key.namespace, pod.spec.service_account_name or "default")
+        return pod_ref(key) if own == (namespace, account) else None
+    if EXTERNAL_WORKLOADS.get(db, key) is None:
+        return None
+    found = external_ref(key)
+    return found if workload_identity(db, found) == parse_identity(proven) else None
+
+
+# ------------------------------------------------------------------------- who has heard of what
+
+
+@query
+def held_in(db: View, pod: ObjectKey) -> tuple[str, ...] | None:
+    """The assignments that tell of a pod on its way out; None while some still calls it ready."""
+    row = PODS.get(db, pod)
+    if row is None or not row.metadata.deletion_timestamp:
+        return None
+    domain = trust_domain(db, pod.cluster)
+    found = []
+    for service in SERVICE_PODS.selectors(db, pod):
+        if any(_unaware(db, part, pod) for part in SLICES_BY_SERVICE.get(db, service)):
+            return None
+        declared = SERVICES.get(db, service)
+        for port in declared.spec.ports if declared is not None else ():
+            found += [target_id(service, port.port, each).key(domain) for each in _VARIANTS]
+    return tuple(found)
+
+
+def _unaware(db: View, part: ObjectKey, pod: ObjectKey) -> bool:
+    """Whether a slice has the pod and does not say that it leaves."""
+    row = SLICES.get(db, part)
+    return row is not None and any(
+        each.target_ref is not None
+        and each.target_ref.kind == "Pod"
+        and (each.target_ref.namespace, each.target_ref.name) == (pod.namespace, pod.name)
+        and not each.conditions.terminating
+        for each in row.endpoints
+    )
+
+
+def leaving(
+    board: Board, streams: Streams, cluster: str
+) -> Callable[[Mapping[str, str]], Mapping[str, object]]:
+    """Answers, for `?pod=NAMESPACE/NAME`, whether the mesh knows that a pod leaves.
+
+    `known` is true when all who send to it are to be told; `behind` are the proxies that have not
+    accepted it yet.
+    """
+
+    def answer(asked: Mapping[str, str]) -> Mapping[str, object]:
+        key = _key(cluster, asked.get("pod", ""))
+        held = board.read(held_in, key) if key is not None else None
+        if held is None:
+            return {"known": False, "behind": []}
+        behind = {proxy for name in held for proxy in streams.behind(ENDPOINTS, name)}
+        return {"known": True, "behind": sorted(behind)}
+
+    return answer
