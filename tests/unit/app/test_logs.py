@@ -80,3 +80,25 @@ def test_a_reader_that_left_stops_nobody() -> None:
 
     logs.configure(LogFormat.JSON, Gone())
     structlog.get_logger().info("still here")
+
+
+def test_a_library_that_repeats_itself_is_cut_short_and_counted() -> None:
+    out = io.StringIO()
+    logs.configure(LogFormat.JSON, out)
+    library = logging.getLogger("library")
+
+    def say(text: str, at: float) -> None:
+        record = library.makeRecord("library", logging.ERROR, "", 0, text, (), None)
+        record.created = at
+        library.handle(record)
+
+    for number in range(1000):
+        say(f"no more files\n{number}", 100.0 + number / 1000)
+    say("something else", 101.0)
+    say("no more files\nstill", 200.0)
+    told = [json.loads(line) for line in out.getvalue().splitlines()]
+    again = ["no more files\\n" + each for each in ("0", "1", "2", "3", "4")]
+    assert [each["event"] for each in told] == [
+        *again, "something else", "no more files\\nstill",
+    ]  # fmt: skip
+    assert [each.get("left_out") for each in told] == [None] * 6 + [995]

@@ -48,6 +48,26 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 DEFAULT_LIMITS = Limits()
 
+SPARE = 64
+"""Files that a server needs for itself at least: its store, its log, its listeners, and what was
+accepted (`AT_ONCE`) before it was counted."""
+
+FEWEST = 8
+"""Connections there is always room for."""
+
+AT_ONCE = 16
+"""Connections accepted in one turn of the loop."""
+
+
+def within(limits: Limits, files: int) -> Limits:
+    """The limits, with room for no more connections than `files` open files leave.
+
+    A connection that is accepted and refused costs a moment; one that cannot be accepted for want
+    of a file stays, and all the others with it.
+    """
+    room = max(files - max(files // 4, SPARE), FEWEST)
+    return msgspec.structs.replace(limits, connections=min(limits.connections, room))
+
 
 class Shares:
     """Counts what each client holds."""

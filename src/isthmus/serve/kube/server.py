@@ -26,13 +26,16 @@ from isthmus.aio.supervise import describe
 from isthmus.errors import BadRequest, IsthmusError, TooLarge
 from isthmus.serve.kube.answer import Response, of_document
 from isthmus.serve.kube.api import Call, Dispatcher, Verdict
-from isthmus.serve.kube.limits import DEFAULT_LIMITS, Limits, Shares
+from isthmus.serve.kube.limits import AT_ONCE, DEFAULT_LIMITS, Limits, Shares
 from isthmus.serve.kube.listener import Connections, Door, greet, thin_tls
 from isthmus.serve.kube.sending import Sending
 from isthmus.serve.kube.status import refusal
 
 SHUTDOWN = 1.0
 """Seconds that requests get to end when the server stops; watches do not end by themselves."""
+
+WAITING = 1024
+"""Connections that the kernel keeps until they are accepted."""
 
 LEFT = 499
 """What is noted of a request whose client left before it was answered."""
@@ -79,8 +82,11 @@ class KubeApi:
         if tls is not None:
             thin_tls()
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Door(self._gate, handlers, tls, limits), sock=listening, backlog=1024
+            lambda: Door(self._gate, handlers, tls, limits), sock=listening, backlog=AT_ONCE
         )
+        # The loop accepts as many in one turn as it was told to let wait, before the gate counts
+        # them, and logs each that it finds no file for: few at a time, and more may wait.
+        listening.listen(WAITING)
 
     async def run(self) -> None:
         """Serve until cancelled, then close every connection. Feeds the watches meanwhile."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isthmus.errors import TooManyRequests
-from isthmus.serve.kube.limits import Limits, Shares
+from isthmus.serve.kube.limits import Limits, Shares, within
 
 
 def test_a_share_is_counted_per_client_and_kind_and_given_back() -> None:
@@ -26,3 +26,10 @@ def test_a_request_that_fails_gives_its_share_back() -> None:
     with pytest.raises(KeyError), shares.hold("a", watching=False):
         raise KeyError
     assert shares.clients == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "room"), [(10, 8), (64, 8), (128, 64), (1024, 768), (2**20, 8192)]
+)
+def test_connections_leave_files_for_the_server_itself(files: int, room: int) -> None:
+    assert within(Limits(), files).connections == room
