@@ -10,6 +10,7 @@ from pathlib import Path
 
 from isthmus import ca
 from isthmus.aio import Clock, Log
+from isthmus.app import addresses
 from isthmus.app.means import Means
 from isthmus.ca.kubeconfig import ADMIN, MASTERS
 from isthmus.config import Network, ServerConfig
@@ -96,8 +97,9 @@ def server_names(config: ServerConfig, hosts: Iterable[str] = ()) -> tuple[str, 
     """What the API's certificate must answer to: addresses, and Kubernetes' names for its API."""
     service = "kubernetes.default.svc"
     at = config.listener("kube")
+    here = () if at is None else addresses.own() if addresses.everywhere(at.host) else (at.host,)
     return (
-        *hosts, *((at.host,) if at else ()), "127.0.0.1", "::1", "localhost",
+        *hosts, *here, "127.0.0.1", "::1", "localhost",
         "kubernetes", "kubernetes.default", service, f"{service}.{config.cluster_domain}",
         first_address(config.service_cidr),
     )  # fmt: skip

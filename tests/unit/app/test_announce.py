@@ -12,7 +12,7 @@ from cryptography import x509
 
 from isthmus import ca
 from isthmus.aio import ManualClock
-from isthmus.app import announce, certificates
+from isthmus.app import addresses, announce, certificates
 from isthmus.config import ServerConfig, resolve
 from isthmus.config.values import HostPort
 from isthmus.errors import UserFault
@@ -124,3 +124,13 @@ def test_secrets_outlive_a_restart_and_differ_by_purpose(config: ServerConfig) -
     assert one.secret("a") == two.secret("a")
     assert one.secret("a") != one.secret("b")
     assert isinstance(one.authority, ca.Authority)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_listener_on_all_addresses_is_certified_for_each(host: str, tmp_path: Path) -> None:
+    at = str(HostPort(host, 0))
+    config = resolve({"data_dir": str(tmp_path), "listen": (f"kube={at}",)}, {"HOME": "/nowhere"})
+    names = certificates.server_names(config)
+    assert host not in names
+    assert {*addresses.own(), "127.0.0.1", "::1", "localhost"} <= set(names)
+    certificates.load(config, ManualClock())

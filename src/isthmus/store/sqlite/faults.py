@@ -52,9 +52,10 @@ def fatal(error: sqlite3.Error) -> bool:
 
 
 def damaged(path: Path, detail: str) -> Unavailable:
-    """The file is ours and breaks its own rules."""
+    """The file is ours and breaks its own rules. SQLite tells of it on several lines."""
+    shown = " ".join(detail.split())
     return Unavailable(
-        f"{path} is damaged ({detail}); put back a copy of it, "
+        f"{path} is damaged ({shown}); put back a copy of it, "
         "or move it and its -wal file away to start with an empty store"
     )
 

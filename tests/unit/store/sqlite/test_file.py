@@ -266,6 +266,7 @@ def test_a_damaged_file_is_refused(path: Path, damage: Callable[[Path], None]) -
     said = refusal(path)
     assert "is damaged" in said
     assert "put back a copy of it, or move it and its -wal file away" in said
+    assert "\n" not in said
 
 
 @pytest.mark.parametrize(
