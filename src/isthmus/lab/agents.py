@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from isthmus.agent import Agent, Place, Seat, Standing, Wires, Workload, binary
+from isthmus.agent.agent import nobody_to_tell
 from isthmus.agent.binary import Binary
-from isthmus.agent.contract import Dial, Means
+from isthmus.agent.contract import Dial, Drained, Means
 from isthmus.agent.process import MARK
 from isthmus.app.sidecars import envoy_bootstrap
 from isthmus.ca import AUDIENCE, Realm
-from isthmus.controllers.inject import CONTAINER, CONTROL_PLANE, PROXY
+from isthmus.controllers.inject import CONTAINER, PROXY
+from isthmus.errors import Unavailable
+from isthmus.lab.leaving import Leaving
 from isthmus.lab.network import relay
 from isthmus.lab.network.namespace import Namespace
 from isthmus.lab.pods import sidecar
@@ -42,21 +46,27 @@ class Agents:
         self, cluster: str, realm: Realm, inside: Namespace, at: Mapping[str, str]
     ) -> None:
         """One cluster's agent, until cancelled. `at`: its endpoints, as reached from `inside`."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        agent = Agent(
-            realm=realm,
-            wires=_wires(inside, at),
-            binary=self._binary,
-            bootstrap=envoy_bootstrap(0 if self._switches_users else MARK),
-            means=self._means,
-            folder=self._folder / cluster,
-            switches_users=self._switches_users,
-        )
-        self._agents[cluster] = agent
-        try:
-            await agent.run()
-        finally:
-            self._agents.pop(cluster, None)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        async with contextlib.AsyncExitStack() as held:
+            drained: Drained = nobody_to_tell
+            if "admin" in at:
+                asking = Leaving(inside, at["admin"], self._means.clock)
+                drained = await held.enter_async_context(asking)
+            agent = Agent(
+                realm=realm,
+                wires=_wires(inside, at),
+                binary=self._binary,
+                bootstrap=envoy_bootstrap(0 if self._switches_users else MARK),
+                means=self._means,
+                folder=self._folder / cluster,
+                drained=drained,
+                switches_users=self._switches_users,
+            )
+            self._agents[cluster] = agent
+            try:
+                await agent.run()
+            finally:
+                self._agents.pop(cluster, None)
 
     async def ready(self, cluster: str) -> None:
         """When pods of a cluster may be asked about."""
@@ -66,11 +76,14 @@ class Agents:
 
     def beside(self, place: sidecar.Place) -> sidecar.Sidecar | None:
         """The proxy of a pod that was injected; None for others."""
-        agent = self._agents.get(place.cluster)
-        labels = texts(place.document, "metadata.labels")
-        containers = {text(each, "name") for each in items(place.document, "spec.containers")}
-        if agent is None or CONTROL_PLANE not in labels or CONTAINER not in containers:
+        if not sidecar.injected(place.document):
             return None
+        agent = self._agents.get(place.cluster)
+        if agent is None:
+            raise Unavailable(
+                f"no agent serves the cluster {place.cluster}: a control plane needs"
+                " its listeners identity and xds"
+            )
         return Beside(agent.beside(_place(place)), place.document)
 
 

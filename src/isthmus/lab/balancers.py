@@ -7,14 +7,15 @@ ports are left out.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import IPv4Address
 from typing import Any
 
 import msgspec
 
-from isthmus.aio import Clock, Log
-from isthmus.errors import IsthmusError, Unavailable
+from isthmus.aio import Clock, Log, deadline
+from isthmus.errors import DeadlineExceeded, IsthmusError, Unavailable
 from isthmus.lab.network.broker import Outside
 from isthmus.lab.network.fabric import Router
 from isthmus.lab.network.relay import Relay, connect
@@ -25,6 +26,8 @@ from isthmus.model.document import get, items, number, strings, text
 SERVICE = "kubernetes.io/service-name"
 TRIES = 3
 """Endpoints that one connection is offered to."""
+MOMENT = 10.0
+"""Seconds that a lab's start waits for its Services' ports."""
 AGAIN = 1.0
 """Seconds before something that failed is tried again."""
 
@@ -111,6 +114,15 @@ class Balancers:
     def published(self) -> list[Published]:
         """What can be reached from this machine."""
         return [each for _, held in sorted(self._held.items()) for each in held.ports.values()]
+
+    async def settled(self) -> None:
+        """When every LoadBalancer Service that is there now has had its turn; a moment at most."""
+        services, _ = await self._api.list("/api/v1/services")
+        wanted = {_key(each) for each in services if text(each, "spec.type") == "LoadBalancer"}
+        with contextlib.suppress(DeadlineExceeded):
+            async with deadline(self._clock, MOMENT, "publishing Services"):
+                while not all(each in self._held and self._held[each].ports for each in wanted):
+                    await self._clock.sleep(0.05)
 
     async def run(self) -> None:
         """Keep up with the API."""

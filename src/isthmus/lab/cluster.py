@@ -15,7 +15,8 @@ from isthmus import ca
 from isthmus.aio import Clock, Log
 from isthmus.ca.kubeconfig import ADMIN, MASTERS
 from isthmus.lab.addressing import API, KUBELET, ClusterAt, Plan
-from isthmus.lab.balancers import Balancers
+from isthmus.lab.agents import Agents
+from isthmus.lab.balancers import Balancers, Published
 from isthmus.lab.images import Images
 from isthmus.lab.kubelet.server import Kubelet, server_context
 from isthmus.lab.manifests import Applier
@@ -49,6 +50,7 @@ class Means(msgspec.Struct, frozen=True):
     thread: NetworkThread
     images: Images
     sidecars: Sidecars
+    agents: Agents | None
     folder: Path
     clock: Clock
     random: Random
@@ -85,6 +87,7 @@ class Cluster:
             group.create_task(self.server.run())
             await self.server.ready()
             await self._open_ways(group)
+            await self._start_agent(group)
             authority = self._authority()
             api = f"https://{self.at.loopback}:{API}"
             async with (
@@ -102,6 +105,19 @@ class Cluster:
     @property
     def _kubelet_name(self) -> str:
         return f"system:node:{self.at.nodes[0].name}"
+
+    async def _start_agent(self, group: asyncio.TaskGroup) -> None:
+        """Before any node: a pod that asks for a proxy must not start without."""
+        agents, endpoints = self._means.agents, self.server.endpoints()
+        if agents is None or not {"identity", "xds"} <= endpoints.keys():
+            return
+        flags, name = self.at.cluster.server, self.at.name
+        realm = ca.Realm(
+            str(flags.get("trust_domain") or "cluster.local"),
+            str(flags.get("control_plane_namespace") or "linkerd"),
+        )
+        group.create_task(agents.run(name, realm, self._inside, endpoints))
+        await agents.ready(name)
 
     def _authority(self) -> ca.Authority:
         home = self.server.data_dir / "ca"
@@ -204,6 +220,12 @@ class Cluster:
             kubelet = Kubelet(self.nodes.pod, self._means.clock)
             listening = self._inside.listen(str(node.ip), KUBELET)
             await kubelet.serve_tls(listening, server_context(leaf, authority.bundle))
+
+    async def published(self) -> list[Published]:
+        """What can be reached from this machine once the manifests' Services are published."""
+        assert self.balancers is not None  # noqa: S101  # it is ready
+        await self.balancers.settled()
+        return self.balancers.published
 
     def status(self) -> Mapping[str, object]:
         """For `lab status`."""

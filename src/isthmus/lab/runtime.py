@@ -13,18 +13,21 @@ import structlog
 import yaml
 
 from isthmus import ca
+from isthmus.agent.contract import Means as AgentMeans
 from isthmus.aio import SystemClock
 from isthmus.app import limits, logs
 from isthmus.config import LogFormat
-from isthmus.errors import IsthmusError
+from isthmus.errors import IsthmusError, UserFault
 from isthmus.lab import addressing, topology
 from isthmus.lab.addressing import Plan
-from isthmus.lab.cluster import Cluster, Means
+from isthmus.lab.agents import Agents
+from isthmus.lab.cluster import Cluster, Means, whole_user_range
 from isthmus.lab.hosts import Hosts
 from isthmus.lab.images import Images
 from isthmus.lab.kubelet.server import Kubelet
 from isthmus.lab.network.broker import Outside
 from isthmus.lab.network.fabric import Fabric
+from isthmus.lab.network.sandbox import SCRATCH
 from isthmus.lab.pods.plug import NetworkThread
 from isthmus.lab.pods.pod import Pod
 from isthmus.lab.pods.sidecar import Bare
@@ -59,6 +62,8 @@ class Lab:
         self._stopping = False
         self._clusters: list[Cluster] = []
         self._hosts: Hosts | None = None
+        self._agents: Agents | None = None
+        self._no_agents = ""
 
     async def run(self) -> int:
         """Bring it up, run it, take it down."""
@@ -96,13 +101,15 @@ class Lab:
         thread = NetworkThread()
         fabric = await thread.do(lambda: _build(self._plan))
         self._outside.tell(step="the networks are there")
+        self._find_agents()
         means = Means(
             plan=self._plan,
             fabric=fabric,
             outside=self._outside,
             thread=thread,
             images=Images(self._plan.topology.images),
-            sidecars=Bare(self._clock, self._log),
+            sidecars=self._agents or Bare(self._no_agents),
+            agents=self._agents,
             folder=self._state.folder,
             clock=self._clock,
             random=SystemRandom(),
@@ -122,6 +129,15 @@ class Lab:
         finally:
             await self._end()
 
+    def _find_agents(self) -> None:
+        """Without an Envoy the lab runs all the same; pods that want a proxy wait for one."""
+        means = AgentMeans(self._clock, SystemRandom(), self._log)
+        try:
+            self._agents = Agents(SCRATCH / "agents", means, switches_users=whole_user_range())
+        except UserFault as fault:
+            self._no_agents = fault.message
+            self._outside.tell(step=f"no pod will have a proxy: {fault.message}")
+
     async def _announce(self) -> None:
         async with asyncio.TaskGroup() as group:
             for cluster in self._clusters:
@@ -133,6 +149,8 @@ class Lab:
         await cluster.ready()
         api = f"https://{cluster.at.loopback}:{addressing.API}"
         self._outside.tell(step=f"cluster {cluster.at.name} is there: {api}")
+        for each in await cluster.published():
+            self._outside.tell(step=f"{each.service}: http://{each.host}/")
 
     async def _end(self) -> None:
         """Let the servers write what they have; the kernel takes the rest."""

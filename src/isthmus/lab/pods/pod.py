@@ -253,7 +253,8 @@ class Pod:
             api_host=home.api_host,
         )
         self._scratch.mkdir(parents=True, exist_ok=True)
-        self._scratch.chmod(0o711)
+        for folder in (self._scratch.parent, self._scratch):  # other users pass through
+            folder.chmod(0o711)
         volumes = Volumes(self.document, where, self._tools.sources, self._scratch / "volumes")
         self._volumes = volumes
         if self._sidecar is None:

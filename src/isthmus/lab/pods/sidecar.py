@@ -12,11 +12,11 @@ from typing import Protocol
 
 import msgspec
 
-from isthmus.aio import Clock, Log
+from isthmus.errors import Unavailable
 from isthmus.lab.network.namespace import Namespace
 from isthmus.lab.pods.api import Document
 from isthmus.lab.pods.process import Launch, Process
-from isthmus.lab.pods.states import Record, Running
+from isthmus.lab.pods.states import Record, Waiting
 from isthmus.model.document import items, text
 
 
@@ -82,15 +82,19 @@ PROXY = "linkerd-proxy"
 """The container of an injected pod that a sidecar plays (decision 21)."""
 
 
-class Absent:
-    """An injected pod where no agent is: the proxy's container is there in name alone."""
+def injected(document: Document) -> bool:
+    """Whether a pod is to have a proxy beside it."""
+    return any(text(each, "name") == PROXY for each in items(document, "spec.containers"))
 
-    def __init__(self, place: Place, clock: Clock) -> None:
-        listed = items(place.document, "spec.containers")
-        image = next((text(c, "image") for c in listed if text(c, "name") == PROXY), "")
-        self._record = Record(
-            name=PROXY, image=image, state=Running(clock.utc()), ready=True, started=True
-        )
+
+class Missing:
+    """The proxy of an injected pod where there can be none: the pod waits, and says why."""
+
+    def __init__(self, document: Document, why: str) -> None:
+        listed = items(document, "spec.containers")
+        image = next((text(each, "image") for each in listed if text(each, "name") == PROXY), "")
+        self._why = why
+        self._record = Record(name=PROXY, image=image, state=Waiting(message=why))
 
     @property
     def names(self) -> frozenset[str]:
@@ -100,7 +104,7 @@ class Absent:
         return {PROXY: self._record}
 
     async def start(self) -> None:
-        return
+        raise Unavailable(self._why)
 
     async def drain(self, grace: float) -> None:
         return
@@ -110,16 +114,10 @@ class Absent:
 
 
 class Bare:
-    """Where no agent is: every pod runs bare, and those that asked for a proxy are told of."""
+    """Where no agent is: pods run bare, and those that asked for a proxy do not run."""
 
-    def __init__(self, clock: Clock, log: Log) -> None:
-        self._clock = clock
-        self._log = log
+    def __init__(self, why: str) -> None:
+        self._why = why
 
     def beside(self, place: Place) -> Sidecar | None:
-        listed = items(place.document, "spec.containers")
-        if not any(text(each, "name") == PROXY for each in listed):
-            return None
-        pod = text(place.document, "metadata.name")
-        self._log.warning("no agent: an injected pod runs without its proxy", pod=pod)
-        return Absent(place, self._clock)
+        return Missing(place.document, self._why) if injected(place.document) else None
