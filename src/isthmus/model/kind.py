@@ -74,6 +74,8 @@ class Version(msgspec.Struct, frozen=True):
     """Whether the table begins with Name; only events do not."""
     deprecated: str = ""
     """The text of the Warning header when this version is used, or ""."""
+    check: tuple[Check, ...] = ()
+    """The rules for who writes in this version, in place of the kind's; empty: the kind's."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -128,6 +130,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def version(self, name: str) -> Version | None:
         """The served version of this name, or None."""
         return next((v for v in self.versions if v.name == name and v.served), None)
+
+    def written_in(self, version: Version) -> Kind:
+        """The kind as who writes in `version` meets it: by the rules of that version."""
+        return msgspec.structs.replace(self, check=version.check) if version.check else self
 
     def api_version(self, version: str = "") -> str:
         """`v1`, or `policy.linkerd.io/v1beta3`; the stored version unless named."""

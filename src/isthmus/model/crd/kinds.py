@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 from isthmus.errors import Cause, TooLarge
 from isthmus.model.crd import jsonpath, printed, rules
@@ -53,12 +53,15 @@ def kind_of(spec: Document, uid: str, *, ending: bool = False) -> Kind:
         raise Unusable("no version is the storage version")
     storage = text(stored, "name")
     names = mapping(spec, "names")
+    convert = _convert({name: each.schema for name, each in surveyed.items()}, storage)
     return Kind(
         group=text(spec, "group"),
         name=text(names, "kind"),
         plural=text(names, "plural"),
         singular=text(names, "singular"),
-        versions=tuple(_version(each, surveyed[text(each, "name")], spec) for each in versions),
+        versions=tuple(
+            _version(each, surveyed[text(each, "name")], spec, convert) for each in versions
+        ),
         stored=storage,
         view=Object,
         namespaced=text(spec, "scope") == "Namespaced",
@@ -67,15 +70,17 @@ def kind_of(spec: Document, uid: str, *, ending: bool = False) -> Kind:
         status=isinstance(get(stored, "subresources.status"), dict),
         scale=_scale(stored),
         check=(check(surveyed[storage]),),
-        convert=_convert({name: each.schema for name, each in surveyed.items()}, storage),
+        convert=convert,
         field_selectors=dict(_selectable(versions)),
         verbs=tuple(verb for verb in VERBS if not ending or verb != "create"),
         definition=uid,
     )
 
 
-def _version(said: Document, surveyed: Surveyed, spec: Document) -> Version:
+def _version(said: Document, surveyed: Surveyed, spec: Document, convert: Convert) -> Version:
     name = text(said, "name")
+    stored = next(text(each, "name") for each in items(spec, "versions") if truth(each, "storage"))
+    view = _View(convert, stored, name, f"{text(spec, 'group')}/{name}")
     deprecated = ""
     if truth(said, "deprecated"):
         called = f"{text(spec, 'group')}/{name} {text(spec, 'names.kind')}"
@@ -86,6 +91,7 @@ def _version(said: Document, surveyed: Surveyed, spec: Document) -> Version:
         columns=printed.columns(said),
         served=truth(said, "served"),
         deprecated=deprecated,
+        check=() if name == stored else (_seen(view, check(surveyed)),),
     )
 
 
@@ -121,6 +127,29 @@ def check(surveyed: Surveyed) -> Check:
             yield Cause("<nil>", f"Invalid value: null: {UNCHECKED}")
             return
         yield from rules.broken(surveyed.ruled, document, before)
+
+    return faults
+
+
+class _View(NamedTuple):
+    """A version that objects are not stored in."""
+
+    convert: Convert
+    stored: str
+    name: str
+    api_version: str
+
+    def of(self, document: Document) -> Document:
+        """A stored document as this version shows it."""
+        shown = self.convert(document, self.stored, self.name)
+        return {**shown, "apiVersion": self.api_version}
+
+
+def _seen(view: _View, check: Check) -> Check:
+    """The check of stored documents by the rules of another version."""
+
+    def faults(document: Document, old: Document | None) -> Iterable[Cause]:
+        return check(view.of(document), None if old is None else view.of(old))
 
     return faults
 

@@ -62,7 +62,8 @@ class Editor:
         place(document, asked.kind, asked.target.namespace, "")
         document = tracked(self._writing(asked, options), None, document)
         stored = convert(asked.kind, document, asked.kind.stored)
-        written = await self._objects.create(asked.kind, stored, dry_run=options.dry_run)
+        kind = asked.kind.written_in(asked.version)
+        written = await self._objects.create(kind, stored, dry_run=options.dry_run)
         return self._shown(asked, written, warnings, code=201)
 
     async def update(self, asked: Asked) -> Answer:
@@ -145,6 +146,7 @@ class Editor:
             if said:
                 why = f"the {field} {said} was applied to, and there is no such object"
                 raise conflict(kind, target.name, why)
+        kind = kind.written_in(asked.version)
         return await self._objects.create(kind, document, dry_run=options.dry_run)
 
     # ------------------------------------------------------------------------------------- scale
@@ -201,7 +203,7 @@ class Editor:
     async def _write(self, asked: Asked, options: WriteOptions, change: Change) -> Written:
         target = asked.target
         return await self._objects.update(
-            asked.kind,
+            asked.kind.written_in(asked.version),
             target.namespace,
             target.name,
             change,

@@ -105,3 +105,27 @@ def test_defaults_cannot_make_a_small_object_huge() -> None:
         defaults(of.versions[0].schema, deepcopy(small))
     assert of.convert is not None
     assert of.convert(small, "v1", "v1")["kind"] == "Widget"
+
+
+def test_each_version_is_written_by_its_own_rules() -> None:
+    def most(limit: int) -> Said:
+        spec: Said = {
+            "type": "object",
+            "properties": {"number": {"type": "integer"}, f"of{limit}": {"type": "string"}},
+            "x-kubernetes-validations": [
+                {"rule": f"self.number < {limit}", "message": f"below {limit}"}
+            ],
+        }
+        return {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+
+    of = kind(version("v1", schema=most(10)), version("v1beta1", storage=False, schema=most(5)))
+    assert of.written_in(of.versions[0]) is of
+    beta = of.written_in(of.versions[1])
+    held = {**widget(), "spec": {"number": 7, "of10": "x"}}
+    assert [each.message for each in intake.faults(of, held)] == []
+    assert "below 5" in intake.faults(beta, held)[0].message
+    above = {**widget(), "spec": {"number": 12}}
+    assert ["below 10" in each.message for each in intake.faults(of, above)] == [True]
+    assert ["below 5" in each.message for each in intake.faults(beta, above)] == [True]
+    # What v1beta1 does not show has not changed for who writes in it.
+    assert intake.faults(beta, {**widget(), "spec": {"number": 7}}, held) == []

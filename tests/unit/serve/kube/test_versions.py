@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from isthmus.model.crd import kind_of
 from isthmus.model.kind import Column, Document, Kind, Scale, Version
 from isthmus.model.meta import Object
 from isthmus.model.registry import Registry
@@ -130,3 +131,52 @@ async def test_custom_kinds_scale() -> None:
         assert done.json["spec"] == {"replicas": 4}
         shown = (await served.admin.get(f"{gadgets(NEW)}/g")).json
         assert shown["spec"] == {"hue": "blue", "replicas": 4}
+
+
+def limited(name: str, most: int, *, storage: bool) -> Document:
+    rule = {"rule": f"self.number < {most}", "message": f"below {most}"}
+    spec = {
+        "type": "object",
+        "properties": {"number": {"type": "integer"}},
+        "x-kubernetes-validations": [rule],
+    }
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    return {"name": name, "served": True, "storage": storage, "schema": schema}
+
+
+LIMITED = kind_of(
+    {
+        "group": "example.org",
+        "scope": "Namespaced",
+        "names": {"plural": "gauges", "singular": "gauge", "kind": "Gauge"},
+        "versions": [limited("v1", 10, storage=True), limited("v1beta1", 5, storage=False)],
+    },
+    "uid",
+)
+
+
+async def test_the_rules_are_those_of_the_version_that_was_asked() -> None:
+    async with serving(kinds=Registry([LIMITED])) as served:
+        new, old = (f"{base}/namespaces/a/gauges" for base in (NEW, OLD))
+
+        def gauge(name: str, number: int) -> Document:
+            return {"metadata": {"name": name}, "spec": {"number": number}}
+
+        assert (await served.admin.post(new, gauge("g", 7))).code == 201
+        refused = await served.admin.post(old, gauge("h", 7))
+        assert refused.code == 422
+        assert "below 5" in refused.json["message"]
+        assert (await served.admin.post(old, gauge("i", 4))).code == 201
+        for number, code in ((8, 422), (3, 200)):
+            patch = {"spec": {"number": number}}
+            for media in ("application/merge-patch+json", "application/apply-patch+yaml"):
+                applied = {"apiVersion": "example.org/v1beta1", "kind": "Gauge"} | patch
+                path = f"{old}/g?fieldManager=m" + "&force=true" * ("apply" in media)
+                body = applied if "apply" in media else patch
+                done = await served.admin.ask("PATCH", path, body, content_type=media)
+                assert done.code == code, done.raw
+        named = {"apiVersion": "example.org/v1beta1", "kind": "Gauge"}
+        path = f"{old}/new?fieldManager=m"
+        media = "application/apply-patch+yaml"
+        born = {**named, "spec": {"number": 9}}
+        assert (await served.admin.ask("PATCH", path, born, content_type=media)).code == 422
