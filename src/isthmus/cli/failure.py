@@ -9,9 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import select
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -53,15 +56,42 @@ def refused(fault: IsthmusError) -> int:
 
 
 def unexpected(fault: Exception) -> int:
-    """A group of errors of ours is the first of them; the rest is our fault."""
-    known = foreseen(fault)
-    if known is not None:
-        return refused(known)
-    if isinstance(fault, OSError) and fault.errno in MACHINE:
-        where = f" ({fault.filename})" if fault.filename else ""
-        _say(f"this machine cannot: {fault.strerror}{where}")
-        return 1
-    return bug(fault)
+    """A group of foreseen errors is the first of them; the rest is our fault.
+
+    Foreseen are errors of ours, what the machine lacks, and a reader that has left.
+    """
+    leaves = list(_leaves(fault))
+    if all(isinstance(leaf, BrokenPipeError) for leaf in leaves) and _unread():
+        return _unheard()
+    first = leaves[0]
+    if not all(map(_foreseen, leaves)):
+        return bug(fault)
+    if isinstance(first, IsthmusError):
+        return refused(first)
+    where = f" ({first.filename})" if isinstance(first, OSError) and first.filename else ""
+    _say(f"this machine cannot: {getattr(first, 'strerror', first)}{where}")
+    return 1
+
+
+def _unread() -> list[int]:
+    """Which of standard output and error are pipes that nobody reads: the kernel says POLLERR."""
+    poll = select.poll()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # a stream may be closed, or no file at all
+            poll.register(stream.fileno(), 0)
+    return [handle for handle, event in poll.poll(0) if event & select.POLLERR]
+
+
+def _unheard() -> int:
+    """Nobody reads any more: `isthmus ... | head` is no failure, and there is nobody to tell.
+
+    What is still to be written goes nowhere, so that the interpreter's last flush finds no fault.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for handle in _unread():
+        os.dup2(nowhere, handle)
+    os.close(nowhere)
+    return 0
 
 
 def bug(fault: Exception) -> int:
@@ -74,14 +104,19 @@ def bug(fault: Exception) -> int:
     return 1
 
 
-def foreseen(fault: BaseException) -> IsthmusError | None:
-    """The first of our own errors in a group of nothing else, or None."""
-    if isinstance(fault, IsthmusError):
-        return fault
+def _leaves(fault: BaseException) -> Iterator[BaseException]:
+    """The error, or those that a group of groups holds, in order."""
     if isinstance(fault, BaseExceptionGroup):
-        inner = [foreseen(member) for member in fault.exceptions]
-        return inner[0] if all(inner) else None
-    return None
+        for member in fault.exceptions:
+            yield from _leaves(member)
+    else:
+        yield fault
+
+
+def _foreseen(fault: BaseException) -> bool:
+    return isinstance(fault, IsthmusError) or (
+        isinstance(fault, OSError) and fault.errno in MACHINE
+    )
 
 
 def _keep(name: str, report: str) -> Path:

@@ -217,3 +217,5 @@ def _check_issuer(reader: _Reader) -> None:
         reader.fault(key.place, f"needs {cert.place} too")
     if cert.texts and not anchors.texts:
         reader.fault(cert.place, f"needs {anchors.place} too")
+    if anchors.texts and not (cert.texts or key.texts):
+        reader.fault(anchors.place, f"needs {cert.place} and {key.place} too")

@@ -218,8 +218,12 @@ def test_a_group_of_our_errors_is_the_first_of_them(
     assert capsys.readouterr().err == "isthmus: error: the port is taken\n"
 
 
-def test_a_full_disk_is_no_bug(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    failing(OSError(errno.ENOSPC, "No space left on device", "/data/x"), monkeypatch)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_full_disk_is_no_bug(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, *, grouped: bool
+) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "/data/x")
+    failing(ExceptionGroup("g", [full, UserFault("more")]) if grouped else full, monkeypatch)
     assert run(["version"]) == 1
     told = capsys.readouterr().err
     assert told == "isthmus: error: this machine cannot: No space left on device (/data/x)\n"
@@ -262,6 +266,47 @@ def test_a_reader_that_leaves_is_no_failure() -> None:
         ["bash", "-c", code], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+IN_A_TASK = """
+import asyncio, sys
+from isthmus.cli import entry
+
+async def tell(stream):
+    while True:
+        print("x" * 10_000, file=stream, flush=True)
+
+async def both(stream):
+    async with asyncio.TaskGroup() as group:
+        group.create_task(tell(stream))
+
+entry.root.main = lambda **_: asyncio.run(both(getattr(sys, sys.argv[1])))
+entry.main()
+"""
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_reader_may_also_leave_a_command_of_many_tasks(stream: str, tmp_path: Path) -> None:
+    code = f"{sys.executable} -c '{IN_A_TASK}' {stream} 2>&1 | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path)},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_broken_connection_is_no_reader_that_left(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    failing(ExceptionGroup("g", [BrokenPipeError(errno.EPIPE, "Broken pipe")]), monkeypatch)
+    assert run(["version"]) == 1
+    assert "internal error" in capsys.readouterr().err
 
 
 def test_every_command_can_be_imported_and_has_help() -> None:

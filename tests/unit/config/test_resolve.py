@@ -238,6 +238,7 @@ def test_a_file_that_is_no_text() -> None:
         ({"issuer_cert", "trust_anchors"}, "--issuer-cert: needs --issuer-key too"),
         ({"issuer_key"}, "--issuer-key: needs --issuer-cert too"),
         ({"issuer_cert", "issuer_key"}, "--issuer-cert: needs --trust-anchors too"),
+        ({"trust_anchors"}, "--trust-anchors: needs --issuer-cert and --issuer-key too"),
     ],
 )
 def test_an_issuer_comes_whole(given: set[str], fault: str) -> None:
