@@ -16,6 +16,9 @@ FINALIZER = "kubernetes"
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 
+TERMINATING = "NamespaceTerminating"
+"""Reason of the cause that tells this refusal from others: whoever sees it has come too late."""
+
 IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
 """Namespaces that nobody may delete: what is in them would go too (Kubernetes' own three)."""
 
@@ -67,9 +70,7 @@ def _terminating(proposed: Proposed) -> Forbidden:
     text = (
         f'{about.qualified} "{about.name}" is forbidden: unable to create new content in namespace'
     )
-    cause = Cause(
-        "metadata.namespace", f"namespace {namespace} is being terminated", "NamespaceTerminating"
-    )
+    cause = Cause("metadata.namespace", f"namespace {namespace} is being terminated", TERMINATING)
     text = f"{text} {namespace} because it is being terminated"
     return Forbidden(text, about=about, causes=[cause])
 

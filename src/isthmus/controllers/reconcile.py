@@ -20,15 +20,16 @@ from isthmus.aio.supervise import describe as describe_error
 from isthmus.aio.supervise import foreseen
 from isthmus.board import Subscription
 from isthmus.controllers.execute import Executor
+from isthmus.controllers.lives import TERMINATING
 from isthmus.controllers.steps import Plan, Wait, Write, describe, writes
 from isthmus.controllers.time import Timekeeper
 from isthmus.engine import Query, View, query
-from isthmus.errors import AlreadyExists, Conflict, IsthmusError, NotFound
+from isthmus.errors import AlreadyExists, Conflict, Forbidden, IsthmusError, NotFound
 from isthmus.mesh.census import Place
 from isthmus.mesh.tables import NAMESPACES
 
-WORKERS = 8
-"""Keys attended at the same time."""
+WORKERS = 32
+"""Keys attended at the same time: as many small plans (5,000 pods to delete) share a commit."""
 AT_ONCE = 16
 """Steps of one plan carried out at the same time: they share the store's group commits."""
 PAUSES = Backoff(first=0.1, most=30.0)
@@ -279,6 +280,8 @@ class Reconciler:
         except (AlreadyExists, NotFound, Conflict) as fault:
             return fault  # somebody was faster: look again
         except Exception as fault:  # noqa: BLE001  # one bad step never stops the others
+            if _too_late(fault):
+                return fault
             trace = None if foreseen(fault) else fault
             why = describe_error(fault)
             self._log.warning("step refused", step=describe(step), error=why, exc_info=trace)
@@ -301,3 +304,8 @@ class Reconciler:
         self._pauses.pop(duty, None)
         if writes(self._plans.get(duty, ())):
             self._waiting.add(duty)
+
+
+def _too_late(fault: Exception) -> bool:
+    """The namespace is on its way out, which the tables do not know yet: no news for anybody."""
+    return isinstance(fault, Forbidden) and any(c.reason == TERMINATING for c in fault.causes)

@@ -14,10 +14,11 @@ from isthmus import controllers
 from isthmus.aio import ManualClock
 from isthmus.board import Board, Intake, Intakes
 from isthmus.controllers import Settings, Wiring, admissions, build
+from isthmus.controllers.lives import TERMINATING
 from isthmus.controllers.reconcile import Controller, Duty, Reconciler, Waiting
 from isthmus.controllers.steps import Update
 from isthmus.engine import Database, View, query
-from isthmus.errors import Forbidden, NotFound
+from isthmus.errors import Cause, Forbidden, NotFound
 from isthmus.mesh import SOURCES
 from isthmus.mesh.census import CENSUS, Place, facts
 from isthmus.mesh.tables import NAMESPACES
@@ -37,12 +38,13 @@ class Whims:
 
     def __init__(self) -> None:
         self.refused: set[str] = set()
+        self.causes: tuple[Cause, ...] = ()
         self.tries: list[str] = []
 
     async def admit(self, proposed: Proposed) -> Verdict:
         self.tries.append(proposed.name)
         if proposed.name in self.refused:
-            raise Forbidden(f"{proposed.name} may not be")
+            raise Forbidden(f"{proposed.name} may not be", causes=self.causes)
         return Verdict(None)
 
 
@@ -142,6 +144,21 @@ async def test_two_replicas_make_as_many_pods_as_one() -> None:
         await here.pass_time(4)
         assert len(await here.names("pods")) == 6
         assert len(await here.names("replicasets.apps")) == 1
+
+
+async def test_what_comes_too_late_for_its_namespace_is_no_news() -> None:
+    """Nor is it given up: the namespace may be another one by then."""
+    here = Running()
+    here.whims.refused = {"default"}
+    here.whims.causes = (Cause("metadata.namespace", "it ends", TERMINATING),)
+    async with here.running():
+        await here.create(namespace())
+        await here.pass_time()
+        assert here.whims.tries.count("default") > 1
+        assert "step refused" not in here.log.events()
+        here.whims.refused = set()
+        await here.pass_time(4)
+        assert await here.names("serviceaccounts") == ["default"]
 
 
 async def test_a_key_that_fails_is_tried_again_with_growing_pauses_and_alone() -> None:
