@@ -5,13 +5,14 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
+FUZZ_SECONDS ?= 60
 BIN := .venv/bin
 READY := .venv/.ready
 LOCKS := requirements/bootstrap.txt requirements/runtime.txt requirements/dev.txt
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: help setup demo test check static bench format golden proto lock clean
+.PHONY: help setup demo test check static bench fuzz format golden proto lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +38,10 @@ static: $(READY) ## format, lint, types and import rules, without tests
 bench: $(READY) ## the figures, as a table (nothing fails)
 	$(BIN)/python -m bench
 
+fuzz: $(READY) ## hostile input, led by coverage: FUZZ_SECONDS (60) for each target
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --requirement requirements/fuzz.txt
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
 format: $(READY) ## rewrite the sources as the formatter and the safe lint fixes want them
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
@@ -52,6 +57,7 @@ lock: $(READY) ## compile requirements/*.txt again from pyproject.toml and requi
 	$(COMPILE) requirements/bootstrap.in --output-file requirements/bootstrap.txt
 	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
 	$(COMPILE) requirements/dev.in --output-file requirements/dev.txt
+	$(COMPILE) requirements/fuzz.in --output-file requirements/fuzz.txt
 
 setup: $(READY) ## only set up .venv
 
