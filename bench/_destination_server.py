@@ -15,8 +15,10 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import grpc
 import msgspec
@@ -24,8 +26,8 @@ import structlog
 
 from isthmus.aio import SystemClock
 from isthmus.app import destination, limits
-from isthmus.board import Subscription
-from isthmus.engine import Database, Put, Table, View, query
+from isthmus.board import Following
+from isthmus.engine import Database, Put, Query, Table, View, query
 from isthmus.mesh import SOURCES
 from isthmus.mesh.settings import SETTINGS, WHOLE, MeshSettings
 from isthmus.model.key import ObjectKey
@@ -34,6 +36,7 @@ from isthmus.serve.linkerd import GrpcServer, Method, Read, Service
 
 SERVICES = 200
 ENDPOINTS = 5
+SLICES = "endpointslices.discovery.k8s.io"
 
 Document = dict[str, object]
 
@@ -47,18 +50,25 @@ class Tables:
         for number in range(SERVICES):
             self._service(number)
         self._there = True
+        self._flipped = [msgspec.json.encode(_slice(0, ready=ready)) for ready in (False, True)]
 
     @property
     def read(self) -> Read:
         return self._database.read
 
-    def subscribe(self) -> Subscription:
-        return Subscription(self._database, SystemClock())
+    def follow(
+        self,
+        told: Callable[[Any], None],
+        query: Query[..., Any],
+        /,
+        *key: Any,  # noqa: ANN401
+    ) -> Following:
+        return Following(self._database, SystemClock(), told, query, *key)
 
     def flip(self) -> None:
         """One endpoint of the first Service comes or goes."""
         self._there = not self._there
-        self._put("endpointslices.discovery.k8s.io", _slice(0, ready=self._there))
+        self._write(SLICES, "s0-x", self._flipped[self._there])
 
     def _service(self, number: int) -> None:
         ports = [{"port": 80, "targetPort": 8080, "protocol": "TCP"}]
@@ -66,15 +76,18 @@ class Tables:
         self._put("services", _document(f"s{number}", spec={**spec, "ports": ports}))
         for each in range(ENDPOINTS):
             self._put("pods", _pod(number, each))
-        self._put("endpointslices.discovery.k8s.io", _slice(number, ready=True))
+        self._put(SLICES, _slice(number, ready=True))
 
     def _put(self, resource_name: str, document: Document) -> None:
-        source = SOURCES[resource_name]
         metadata = document["metadata"]
         assert isinstance(metadata, dict)
-        key = ObjectKey("default", "bench", metadata["name"])
-        row = source.row(msgspec.json.encode(document))
-        self._database.commit([Put(source.table, key, row)])
+        self._write(resource_name, metadata["name"], msgspec.json.encode(document))
+
+    def _write(self, resource_name: str, name: str, stored: bytes) -> None:
+        """As the board does it with what the store holds."""
+        source = SOURCES[resource_name]
+        row = source.row(stored)
+        self._database.commit([Put(source.table, ObjectKey("default", "bench", name), row)])
 
 
 def _document(name: str, labels: dict[str, str] | None = None, **rest: object) -> Document:

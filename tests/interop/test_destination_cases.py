@@ -23,10 +23,11 @@ import yaml
 
 from isthmus.aio import SystemClock
 from isthmus.app import destination
-from isthmus.board import Subscription
-from isthmus.engine import Database
+from isthmus.board import Following
+from isthmus.engine import Database, Query
 from isthmus.mesh.settings import Http2Params
 from isthmus.serve.linkerd import GrpcServer, Read
+from isthmus.serve.linkerd.topics import Learn
 from tests.support.asking import Asker, Stream, asker
 from tests.support.expecting import Names, Step
 from tests.support.log import ListLog
@@ -245,8 +246,8 @@ class Tables(World):
     def read(self) -> Read:
         return self.db.read
 
-    def subscribe(self) -> Subscription:
-        return Subscription(self.db, SystemClock())
+    def follow(self, told: Learn, query: Query[..., object], /, *key: object) -> Following:
+        return Following(self.db, SystemClock(), told, query, *key)
 
     def touch(self, *names: str) -> None:
         """Rows are facts: an object that was written unchanged has the same."""

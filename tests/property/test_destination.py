@@ -8,21 +8,34 @@ GetProfile stream the default. Depth: HYPOTHESIS_PROFILE=thorough.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from random import Random
+from typing import Generic, TypeVar
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isthmus.aio import SystemClock, breathe
+from isthmus.app.destination import whole
+from isthmus.board import Following
 from isthmus.dialects.linkerd import AddressBook, addresses, delta, profile_bytes
-from isthmus.engine import Query
+from isthmus.engine import Query, View, query
 from isthmus.mesh.addressed import subject_refusal
 from isthmus.mesh.asked import AddressHost, GetKey, Host, InstanceHost, ProfileKey, ServiceHost
+from isthmus.mesh.queries import Group, Piece, SetKey, Topology, groups, piece_groups, pieces
 from isthmus.mesh.services import get_refusal
 from isthmus.model.key import ObjectKey
 from isthmus.proto.linkerd import destination_pb2 as pb
+from isthmus.serve.linkerd import Read, Stream
+from isthmus.serve.linkerd.machine import Steps
+from isthmus.serve.linkerd.topics import Learn, Topics
 from tests.support.compact import Compact
 from tests.support.meshworld import DOMAIN, LOCAL, Held, World, fold
+
+V = TypeVar("V")
+Key = GetKey | ProfileKey
 
 CART = ObjectKey(LOCAL, "shop", "cart")
 FEDERATED = "multicluster.linkerd.io/"
@@ -314,3 +327,139 @@ def test_an_add_never_empties_and_comes_before_the_remove(steps: list[Step], las
         messages = delta(book, world.db.read(addresses, key))
         kinds = [pb.Update.FromString(each).WhichOneof("update") for each in messages]
         assert kinds in ([], ["add"], ["remove"], ["add", "remove"])
+
+
+# ------------------------------------------------------------- through the stream machine
+
+
+class Client(Generic[V]):
+    """A stream of the server with a client that folds what it gets, and reads when it likes."""
+
+    def __init__(self, topics: Topics, query: Query[..., V], key: Key, steps: Steps[V]) -> None:
+        self._address = (query, key)
+        self._topics = topics
+        self._stream = Stream(steps)
+        self.messages: list[bytes] = []
+        topics.join(query, key, self._stream.learn)
+
+    def read(self) -> list[bytes]:
+        """Whatever can be written now, to the end."""
+        found = []
+        while (message := self._stream.next()) is not None:
+            found.append(message)
+        self.messages += found
+        return found
+
+    def leave(self) -> None:
+        self._topics.leave(*self._address, self._stream.learn)
+
+    @property
+    def held(self) -> Held:
+        """What the client of a Get knows."""
+        return fold({}, self.messages)
+
+
+class Streamed(World):
+    """A world that streams are served from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.topics = Topics(self)
+
+    @property
+    def read(self) -> Read:
+        return self.db.read
+
+    def follow(self, told: Learn, query: Query[..., object], /, *key: object) -> Following:
+        return Following(self.db, SystemClock(), told, query, *key)
+
+    def get(self, key: GetKey) -> Client[AddressBook]:  # type: ignore[override]
+        return Client(self.topics, addresses, key, delta)
+
+    def profile(self, key: ProfileKey) -> Client[bytes]:  # type: ignore[override]
+        return Client(self.topics, profile_bytes, key, whole)
+
+
+READS = st.lists(st.integers(0, 7), min_size=64, max_size=64)
+"""After each step: whether clients read (1), a new one comes (2), the loop has a turn (4)."""
+
+
+@given(STEPS, READS, st.sampled_from(GETS))
+def test_every_get_stream_ends_where_a_fresh_one_begins(
+    steps: list[Step], reads: list[int], key: GetKey
+) -> None:
+    async def play() -> None:
+        world = Streamed()
+        clients = [world.get(key)]
+        for step, read in zip(steps, reads, strict=False):
+            take(world, step)
+            if read & 4:
+                await breathe()
+            if read & 2:
+                clients.append(world.get(key))
+            if read & 1:
+                for each in clients:
+                    each.read()
+        await breathe()
+        fresh_one = world.get(key)
+        for each in (*clients, fresh_one):
+            each.read()
+        for each in clients:
+            assert each.messages, "a stream begins with a message"
+            assert each.held == fresh_one.held
+        if world.db.read(get_refusal, key.service) is not None:
+            assert fresh_one.held == {}
+        for each in (*clients, fresh_one):
+            each.leave()
+        world.db.forget()
+        assert (len(world.topics), world.db.stats.cells) == (0, 0)
+
+    asyncio.run(play())
+
+
+@given(STEPS, READS, st.sampled_from(PROFILES))
+def test_every_profile_stream_says_what_is_true_once(
+    steps: list[Step], reads: list[int], key: ProfileKey
+) -> None:
+    """No answer is followed by another while no object changes, and none is said twice."""
+
+    async def play() -> None:
+        world = Streamed()
+        clients = [world.profile(key)]
+        for step, read in zip(steps, reads, strict=False):
+            take(world, step)
+            if read & 4:
+                await breathe()
+            if read & 2:
+                clients.append(world.profile(key))
+            if read & 1:
+                for each in clients:
+                    assert len(each.read()) <= 1
+            if read & 5 == 5:  # everybody has been told, and has read
+                await breathe()
+                assert not any(each.read() for each in clients)
+        await breathe()
+        fresh_one = world.profile(key)
+        for each in (*clients, fresh_one):
+            each.read()
+        for each in clients:
+            assert each.messages[-1] == fresh_one.messages[-1]
+            assert all(one != two for one, two in pairwise(each.messages))
+
+    asyncio.run(play())
+
+
+@given(STEPS, st.booleans(), st.sampled_from(["", "z1"]), st.sampled_from(["", "a-0"]))
+def test_slices_looked_at_alone_say_what_they_say_together(
+    steps: list[Step], ipv6: bool, zone: str, instance: str
+) -> None:
+    world = fresh(steps, ipv6=ipv6)
+    for topology in Topology:
+        key = SetKey(CART, 8080, instance, topology, zone, "n1" if topology == "node" else "")
+        assert world.db.read(groups, key) == world.db.read(together, key)
+
+
+@query
+def together(db: View, key: SetKey) -> tuple[Group, ...]:
+    """The members of a set, all slices seen at once."""
+    return piece_groups(db, Piece(key, None)) if pieces(db, key) else ()

@@ -11,12 +11,14 @@ Words:
     Unreadable    an object whose bytes make no row; it alone is left out.
     LiveKinds     the kinds that are served now, those of users' definitions too.
     Subscription  many watched cells of one owner, awaited.
+    Following     one watched cell, told by a call.
 
 A row never says more than its object: what the store calls its revision stays with the feed.
 """
 
 from isthmus.board.board import Board, Health
 from isthmus.board.feed import Feed
+from isthmus.board.following import Following
 from isthmus.board.kinds import LiveKinds
 from isthmus.board.subscription import Subscription
 from isthmus.board.tables import MEMBERS, UNREADABLE, Intake, Intakes, Member, Unreadable
@@ -26,6 +28,7 @@ __all__ = [
     "UNREADABLE",
     "Board",
     "Feed",
+    "Following",
     "Health",
     "Intake",
     "Intakes",

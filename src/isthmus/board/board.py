@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from isthmus.aio import Clock, Log
 from isthmus.board.feed import Feed
+from isthmus.board.following import Following
 from isthmus.board.subscription import Subscription
 from isthmus.board.tables import Intakes
 from isthmus.engine import Change, Database, Query
@@ -91,6 +92,16 @@ class Board:
     def subscribe(self) -> Subscription:
         """Watched cells for one owner; use it as `async with`."""
         return Subscription(self._database, self._clock)
+
+    def follow(
+        self,
+        told: Callable[[Any], None],
+        query: Query[..., Any],
+        /,
+        *key: Any,  # noqa: ANN401
+    ) -> Following:
+        """Call `told(value)` when a cell has changed, beginning with what it is now."""
+        return Following(self._database, self._clock, told, query, *key)
 
     def commit(self, changes: Iterable[Change]) -> int:
         """Commit rows that no store holds: settings, moments that have passed."""

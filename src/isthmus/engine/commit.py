@@ -42,15 +42,15 @@ def edits(view: View, final: Rows) -> Batch:
 
 
 def _checked(change: object) -> tuple[Table[Any, Any], Any, Any]:
-    match change:
-        case Put(table=Table() as table, key=key, row=row):
-            if row is None:
-                msg = f"{table.name}: a row cannot be None ({key!r}); delete it instead"
-                raise BadCommit(msg)
-        case Delete(table=Table() as table, key=key):
-            row = None
-        case _:
-            raise BadCommit(f"a commit takes Put and Delete of a Table, not {change!r}")
+    if not isinstance(change, Put | Delete) or not isinstance(change.table, Table):
+        raise BadCommit(f"a commit takes Put and Delete of a Table, not {change!r}")
+    table, key = change.table, change.key
+    row = None
+    if isinstance(change, Put):
+        row = change.row
+        if row is None:
+            msg = f"{table.name}: a row cannot be None ({key!r}); delete it instead"
+            raise BadCommit(msg)
     check_key(key, table.name)
     return table, key, row
 

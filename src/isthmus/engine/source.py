@@ -177,6 +177,13 @@ class Index(Generic[K, R, I]):
         db.keep(IndexKeeper(self, source, content), self.table)
         return source
 
+    def unmoved(self, key: K, old: R, new: R) -> bool:
+        """Whether two rows are surely filed alike: what most edits are, told without more ado."""
+        try:
+            return tuple(self._extract(key, old)) == tuple(self._extract(key, new))
+        except Exception:  # noqa: BLE001 - `places` tells of it
+            return False
+
     def places(self, key: K, row: R, *, log: bool = True) -> tuple[I, ...]:
         """Where the row is filed: distinct keys, in the order of `extract`."""
         try:
@@ -205,8 +212,10 @@ class IndexKeeper:
 
     def apply(self, batch: Batch, noted: Noted) -> None:
         """Refile each edited row."""
-        places = self._index.places
+        places, unmoved = self._index.places, self._index.unmoved
         for key, old, new in batch.get(self._index.table, ()):
+            if old is not None and new is not None and unmoved(key, old, new):
+                continue
             before = () if old is None else places(key, old, log=False)
             after = () if new is None else places(key, new)
             if before == after:

@@ -76,7 +76,7 @@ class Watch:
         while self._unsettled:
             # From the end: a dict that loses its first entries is slow to find the next one.
             cell = next(reversed(self._unsettled))
-            if not self._database.bring(cell, budget):
+            if cell.state and not self._database.bring(cell, budget):
                 return False
             self._unsettled.popitem()
             if budget is not None and self._unsettled and not budget():

@@ -1,93 +1,42 @@
-"""Endpoints of Services: from slices to members, and from members to endpoints.
+"""Endpoints of Services: from candidates to members, and from members to endpoints.
 
-A *candidate* is an address of a slice with its port resolved; a *member* is a candidate that an
-asker sees. Filters in order: host name, then node or zone, then address family. An endpoint is one
-cell for all sets and askers that see it alike.
+A *member* is a candidate that an asker sees. Filters in order: host name, then node or zone, then
+address family. An endpoint is one cell for all sets and askers that see it alike.
+
+A set comes in *pieces*. Where nothing that one slice says can change what another one means (no
+hints, nobody claimed twice) each slice is a piece of its own, and a change costs what its slice
+holds, however many there are. Otherwise all slices are one piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import NamedTuple
 
 import msgspec
 
 from isthmus.engine import View, query
-from isthmus.ir.endpoint import Endpoint, EndpointSet, Health, SetState, Speaks
+from isthmus.ir.endpoint import Endpoint, EndpointSet, SetState, Speaks
 from isthmus.ir.names import Dns
 from isthmus.mesh.asked import GetKey
-from isthmus.mesh.external import workload_endpoint, workload_known
-from isthmus.mesh.names import canonical_ip
-from isthmus.mesh.pods import pod_endpoint, pod_ips, pod_node
-from isthmus.mesh.services import (
-    Absent,
-    SetKey,
-    Topology,
-    discovery,
-    port_name,
-    sets,
+from isthmus.mesh.candidates import (
+    Behind,
+    Candidate,
+    Labels,
+    Listing,
+    Locality,
+    Member,
+    leaving_candidates,
+    listed,
+    listing,
 )
+from isthmus.mesh.external import workload_endpoint, workload_known
+from isthmus.mesh.pods import pod_endpoint, pod_ips, pod_node
+from isthmus.mesh.services import Absent, SetKey, Topology, discovery, sets
 from isthmus.mesh.settings import settings
-from isthmus.mesh.tables import SERVICE_NAME, SLICES, SLICES_BY_SERVICE
-from isthmus.model.discovery import Endpoint as Row
-from isthmus.model.discovery import EndpointSlice
+from isthmus.mesh.tables import SLICES_BY_SERVICE
 from isthmus.model.key import ObjectKey
-
-MIRROR_CLUSTER: Final = "mirror.linkerd.io/cluster-name"
-GATEWAY_IDENTITY: Final = "mirror.linkerd.io/remote-gateway-identity"
-REMOTE_NAME: Final = "mirror.linkerd.io/remote-svc-fq-name"
-
-Labels = tuple[tuple[str, str], ...]
-
-
-class Behind(StrEnum):
-    """What a slice says is behind an address."""
-
-    POD = "pod"
-    WORKLOAD = "workload"
-    BARE = "bare"
-
-
-class Locality(StrEnum):
-    """Where an endpoint is, seen from the asker; UNKNOWN where either zone is."""
-
-    LOCAL = "local"
-    REMOTE = "remote"
-    UNKNOWN = "unknown"
-
-
-class Member(NamedTuple):
-    """An endpoint as a class of askers sees it.
-
-    `target` is the pod or workload; of a bare address only its cluster counts. `gateway` is the
-    identity of a gateway that leads further, `authority` the name to ask it for; "" if none.
-    """
-
-    behind: Behind
-    target: ObjectKey
-    ip: str
-    port: int
-    zone: str
-    locality: Locality
-    gateway: str
-    authority: str
-
-
-class Candidate(NamedTuple):
-    """An address of a slice. `order` ranks candidates that claim one pod: the newest slice last."""
-
-    behind: Behind
-    target: ObjectKey
-    ip: str
-    port: int
-    zone: str
-    hostname: str
-    hints: tuple[str, ...]
-    gateway: str
-    authority: str
-    labels: Labels
-    order: tuple[str, str]
 
 
 class Holder(NamedTuple):
@@ -100,6 +49,13 @@ class Holder(NamedTuple):
     gateway: str
 
 
+class Piece(NamedTuple):
+    """Part of a set: what one slice gives to it; or all of it, where `part` is None."""
+
+    whole: SetKey
+    part: ObjectKey | None
+
+
 class Group(NamedTuple):
     """Members that share the labels of their set."""
 
@@ -107,153 +63,106 @@ class Group(NamedTuple):
     members: tuple[Member, ...]
 
 
-# ---------------------------------------------------------------------------- candidates
-
-
-@query
-def candidates(db: View, part: ObjectKey, service: ObjectKey, port: int) -> tuple[Candidate, ...]:
-    """What one slice has to say about a Service's port: ready addresses only, port resolved.
-
-    A port that the Service does not declare is taken as the endpoints' own.
-    """
-    found = _listed(db, part, service, port)
-    return tuple(one for one, health in found if health is Health.HEALTHY)
-
-
-@query
-def leaving_candidates(
-    db: View, part: ObjectKey, service: ObjectKey, port: int
-) -> tuple[Candidate, ...]:
-    """The addresses of a slice that are on their way out and still serve what they have."""
-    found = _listed(db, part, service, port)
-    return tuple(one for one, health in found if health is Health.DRAINING)
-
-
 @query
 def holders(db: View, part: ObjectKey, service: ObjectKey, port: int) -> tuple[Holder, ...]:
     """Everybody that a slice names for a Service's port, ready or not."""
-    found = {
-        Holder(one.behind, one.target, one.ip, one.port, one.gateway)
-        for one, _ in _listed(db, part, service, port)
-    }
+    members = [one.member for one, _ in listed(db, part, service, port)]
+    found = {Holder(one.behind, one.target, one.ip, one.port, one.gateway) for one in members}
     return tuple(sorted(found))
-
-
-def _listed(
-    db: View, part: ObjectKey, service: ObjectKey, port: int
-) -> Iterator[tuple[Candidate, Health]]:
-    row = SLICES.get(db, part)
-    if row is None or row.address_type not in ("", "IPv4", "IPv6"):
-        return
-    name = port_name(db, service, port)
-    target_port = port if name is None else _slice_port(row, name)
-    if target_port:
-        yield from _candidates(row, part, port, target_port)
-
-
-def _health(each: Row) -> Health:
-    """Ready unless it says otherwise; leaving if it is terminating and still serves."""
-    said = each.conditions
-    if said.ready is not False:
-        return Health.HEALTHY
-    drains = said.terminating is True and said.serving is not False
-    return Health.DRAINING if drains else Health.UNHEALTHY
-
-
-def _slice_port(row: EndpointSlice, name: str) -> int:
-    """The number of the port of that name; 0 if there is none, as in the middle of a rollout."""
-    return next((port.port or 0 for port in row.ports if port.name == name), 0)
-
-
-def _candidates(
-    row: EndpointSlice, part: ObjectKey, asked: int, port: int
-) -> Iterator[tuple[Candidate, Health]]:
-    notes = row.metadata.annotations
-    gateway, remote = notes.get(GATEWAY_IDENTITY, ""), notes.get(REMOTE_NAME, "")
-    authority = f"{remote}:{asked}" if remote else ""
-    labels, order = set_labels(row, part), (row.metadata.creation_timestamp, part.name)
-    for each in row.endpoints:
-        behind = _behind(each)
-        if behind is None:
-            continue
-        health = _health(each)
-        bare = behind is Behind.BARE
-        for address in each.addresses:
-            ip = canonical_ip(address)
-            if ip is None:
-                continue
-            one = Candidate(
-                behind=behind,
-                target=_target(each, part),
-                ip=ip,
-                port=port,
-                zone="" if bare else each.zone,
-                hostname=each.hostname,
-                hints=tuple(zone.name for zone in each.hints.for_zones) if each.hints else (),
-                gateway=gateway if bare else "",
-                authority=authority if bare else "",
-                labels=labels,
-                order=order,
-            )
-            yield one, health
-
-
-def _behind(each: Row) -> Behind | None:
-    """None for a target of a kind that nobody knows: such an endpoint does not count."""
-    if each.target_ref is None:
-        return Behind.BARE
-    match each.target_ref.kind:
-        case "Pod":
-            return Behind.POD
-        case "ExternalWorkload":
-            return Behind.WORKLOAD
-        case _:
-            return None
-
-
-def _target(each: Row, part: ObjectKey) -> ObjectKey:
-    ref = each.target_ref
-    if ref is None:
-        return ObjectKey(part.cluster, "", "")
-    return ObjectKey(part.cluster, ref.namespace or part.namespace, ref.name)
-
-
-def set_labels(row: EndpointSlice, part: ObjectKey) -> Labels:
-    """Metric labels of a slice's endpoints: whose they are, and of a mirror what it mirrors."""
-    meta = row.metadata
-    owners = (owner.name for owner in meta.owner_references if owner.kind == "Service")
-    service = meta.labels.get(SERVICE_NAME) or next(owners, "")
-    found = {"service": service, "namespace": part.namespace}
-    if MIRROR_CLUSTER in meta.labels:
-        found["target_cluster"] = meta.labels[MIRROR_CLUSTER]
-        match meta.annotations.get(REMOTE_NAME, "").split("."):
-            case [remote, namespace, *_]:
-                found |= {"target_service": remote, "target_service_namespace": namespace}
-    return tuple(sorted(found.items()))
 
 
 # ------------------------------------------------------------------------------- members
 
 
-@query
-def groups(db: View, key: SetKey) -> tuple[Group, ...]:
-    """The members of a set by the labels they share; each address once, all in order."""
+def pieces(db: View, key: SetKey) -> tuple[Piece, ...]:
+    """The pieces of a set. No address is in two of them."""
     if isinstance(discovery(db, key.service), Absent):
         return ()
+    parts = SLICES_BY_SERVICE.get(db, key.service)
+    said = [listing(db, part, key.service, key.port) for part in parts]
+    if _separable(key, said):
+        return tuple([Piece(key, part) for part in parts])
+    return (Piece(key, None),)
+
+
+def _separable(key: SetKey, said: Sequence[Listing]) -> bool:
+    """Whether each slice can be looked at alone."""
+    zoned = key.topology is Topology.ZONE and key.zone
+    if not all(one.plain and not (zoned and one.hinted) for one in said):
+        return False
+    if len(said) < 2:
+        return True
+    return all(
+        len(frozenset().union(*claims)) == sum(map(len, claims))
+        for claims in ([one.sockets for one in said], [one.targets for one in said])
+    )
+
+
+def piece_groups(db: View, piece: Piece) -> tuple[Group, ...]:
+    """The members of a piece by the labels they share; each address once, all in order.
+
+    Of pods that are not there too: they have no endpoint.
+    """
+    key, part = piece
+    if part is None:
+        return _together(db, key)
+    said = listing(db, part, key.service, key.port).candidates
+    if key.instance:
+        said = tuple(one for one in said if one.hostname == key.instance)
+    if key.topology is Topology.NODE:
+        said = tuple(_by_topology(db, key, said))
+    ipv6 = settings(db).ipv6
+    members = [
+        _member(one, key.zone)
+        for one in said
+        if ipv6 or one.member.behind is not Behind.POD or ":" not in one.member.ip
+    ]
+    members.sort(key=_socket)
+    return (Group(said[0].labels, tuple(members)),) if members else ()
+
+
+def resting(db: View, piece: Piece) -> list[Member]:
+    """Those of a slice that are not ready, in no order: what may be members in a moment."""
+    key, part = piece
+    if part is None or key.instance or key.topology is Topology.NODE:
+        return []
+    return [_member(one, key.zone) for one in listing(db, part, key.service, key.port).resting]
+
+
+_socket = itemgetter(2, 3)
+"""Address and port of a member."""
+
+
+def _together(db: View, key: SetKey) -> tuple[Group, ...]:
     found = [
         one
         for part in SLICES_BY_SERVICE.get(db, key.service)
-        for one in candidates(db, part, key.service, key.port)
-        if key.instance in ("", one.hostname) and _known(db, one)
+        for one in listing(db, part, key.service, key.port).candidates
+        if _counts(db, key, one)
     ]
     near = _by_topology(db, key, found)
     distinct: dict[tuple[str, int], Candidate] = {}
     for one in sorted(_by_family(db, near), key=_rank):
-        distinct.setdefault((one.ip, one.port), one)
+        distinct.setdefault((one.member.ip, one.member.port), one)
     by_labels: dict[Labels, list[Member]] = {}
     for _, one in sorted(distinct.items()):
         by_labels.setdefault(one.labels, []).append(_member(one, key.zone))
     return tuple(Group(labels, tuple(some)) for labels, some in sorted(by_labels.items()))
+
+
+@query
+def groups(db: View, key: SetKey) -> tuple[Group, ...]:
+    """The members of a set by the labels they share; each address once, all in order."""
+    by_labels: dict[Labels, list[Member]] = {}
+    for piece in pieces(db, key):
+        for labels, members in piece_groups(db, piece):
+            known = [one for one in members if _known(db, one)]
+            if known:
+                by_labels.setdefault(labels, []).extend(known)
+    return tuple(
+        Group(labels, tuple(sorted(some, key=_socket)))
+        for labels, some in sorted(by_labels.items())
+    )
 
 
 @query
@@ -262,41 +171,44 @@ def leaving(db: View, key: SetKey) -> tuple[Member, ...]:
     if isinstance(discovery(db, key.service), Absent):
         return ()
     found = {
-        (one.ip, one.port): _member(one, key.zone)
+        (one.member.ip, one.member.port): _member(one, key.zone)
         for part in SLICES_BY_SERVICE.get(db, key.service)
         for one in leaving_candidates(db, part, key.service, key.port)
-        if key.instance in ("", one.hostname) and _known(db, one)
+        if _counts(db, key, one)
     }
     return tuple(one for _, one in sorted(found.items()))
 
 
-def _known(db: View, one: Candidate) -> bool:
-    """Whether what is behind the address is there; others of the slice do not suffer."""
-    match one.behind:
+def _counts(db: View, key: SetKey, one: Candidate) -> bool:
+    """Whether it is asked for, and there."""
+    return key.instance in ("", one.hostname) and _known(db, one.member)
+
+
+def _known(db: View, member: Member) -> bool:
+    """Whether what is behind an address is there; others of the slice do not suffer."""
+    match member.behind:
         case Behind.POD:
-            return pod_node(db, one.target) is not None
+            return pod_node(db, member.target) is not None
         case Behind.WORKLOAD:
-            return workload_known(db, one.target)
+            return workload_known(db, member.target)
         case Behind.BARE:
             return True
 
 
 def _rank(one: Candidate) -> tuple[bool, tuple[str, str], ObjectKey]:
     """Of several that claim one address: what is known beats the bare, then the order is fixed."""
-    return one.behind is Behind.BARE, one.order, one.target
+    return one.member.behind is Behind.BARE, one.order, one.member.target
 
 
 def _member(one: Candidate, zone: str) -> Member:
-    if not one.zone or not zone:
-        locality = Locality.UNKNOWN
-    else:
-        locality = Locality.LOCAL if one.zone == zone else Locality.REMOTE
-    return Member(
-        one.behind, one.target, one.ip, one.port, one.zone, locality, one.gateway, one.authority
-    )
+    """As an asker in a zone sees it."""
+    member = one.member
+    if not zone or not member.zone:
+        return member
+    return member._replace(locality=Locality.LOCAL if member.zone == zone else Locality.REMOTE)
 
 
-def _by_topology(db: View, key: SetKey, found: list[Candidate]) -> Sequence[Candidate]:
+def _by_topology(db: View, key: SetKey, found: Sequence[Candidate]) -> Sequence[Candidate]:
     """Pods of the asker's node, without fallback; or what is hinted to its zone.
 
     Hints count as with kube-proxy: only if every candidate has some, and some are for this zone.
@@ -308,7 +220,7 @@ def _by_topology(db: View, key: SetKey, found: list[Candidate]) -> Sequence[Cand
             return [
                 one
                 for one in found
-                if one.behind is Behind.POD and pod_node(db, one.target) == key.node
+                if one.member.behind is Behind.POD and pod_node(db, one.member.target) == key.node
             ]
         case Topology.ZONE:
             if not key.zone or not all(one.hints for one in found):
@@ -324,13 +236,16 @@ def _by_family(db: View, found: Iterable[Candidate]) -> Iterator[Candidate]:
     """
     claims: dict[tuple[Behind, ObjectKey], list[Candidate]] = {}
     for one in found:
-        if one.behind is Behind.BARE:
+        behind, target = one.member[:2]
+        if behind is Behind.BARE:
             yield one
         else:
-            claims.setdefault((one.behind, one.target), []).append(one)
+            claims.setdefault((behind, target), []).append(one)
     ipv6 = settings(db).ipv6
     for (behind, target), claim in claims.items():
-        old, new = ([one for one in claim if (":" in one.ip) is six] for six in (False, True))
+        old, new = (
+            [one for one in claim if (":" in one.member.ip) is six] for six in (False, True)
+        )
         chosen = (new or old) if ipv6 else old
         if not chosen and behind is Behind.WORKLOAD:
             chosen = new
@@ -340,10 +255,10 @@ def _by_family(db: View, found: Iterable[Candidate]) -> Iterator[Candidate]:
 
 def _newest(db: View, target: ObjectKey, claim: Sequence[Candidate]) -> Candidate:
     """Of addresses that slices give one pod: one it has now, of the newest slice."""
-    if len({one.ip for one in claim}) == 1:
+    if len({one.member.ip for one in claim}) == 1:
         return min(claim, key=lambda one: one.order)
     own = pod_ips(db, target)
-    return max(claim, key=lambda one: (one.ip in own, one.order, one.ip))
+    return max(claim, key=lambda one: (one.member.ip in own, one.order, one.member.ip))
 
 
 # ----------------------------------------------------------------------------- endpoints

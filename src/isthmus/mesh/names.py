@@ -6,6 +6,7 @@ Hosts are IP addresses or names under `svc.<cluster domain>`: `<service>.<namesp
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Any, Final
 
@@ -71,6 +72,7 @@ DEFAULT_PORT: Final = 80
 NO_TOKEN: Final = Token()
 _LONGEST_TOKEN: Final = 4096
 _LONGEST_NAME: Final = 253
+_LONGEST_IP: Final = 45
 _DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -134,6 +136,12 @@ def _name(host: str, cluster_domain: str) -> Name | BadHost:
 
 def canonical_ip(text: str) -> str | None:
     """The one text of an address (an IPv4 address inside IPv6 is that address), or None."""
+    return _canonical(text) if len(text) <= _LONGEST_IP else None
+
+
+@lru_cache(maxsize=1 << 14)
+def _canonical(text: str) -> str | None:
+    """Remembered: the same few addresses are read again whenever anything beside them changes."""
     ip = parse_ip(text)
     if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
         return str(ip.ipv4_mapped)

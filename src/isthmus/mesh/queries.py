@@ -11,7 +11,18 @@ from isthmus.mesh.asked import (
     ServiceHost,
     Why,
 )
-from isthmus.mesh.endpoints import Group, Member, endpoint, endpoint_sets, groups, leaving
+from isthmus.mesh.candidates import Member
+from isthmus.mesh.endpoints import (
+    Group,
+    Piece,
+    endpoint,
+    endpoint_sets,
+    groups,
+    leaving,
+    piece_groups,
+    pieces,
+    resting,
+)
 from isthmus.mesh.inbound import ELSEWHERE, inbound
 from isthmus.mesh.names import (
     Authority,
@@ -75,6 +86,7 @@ __all__ = [
     "OfPod",
     "OfService",
     "OfWorkload",
+    "Piece",
     "PortState",
     "ProfileKey",
     "Refused",
@@ -104,11 +116,14 @@ __all__ = [
     "outbound",
     "parse_authority",
     "parse_token",
+    "piece_groups",
+    "pieces",
     "port_state",
     "ports_of",
     "profile",
     "proxy_view",
     "refused_networks",
+    "resting",
     "scope",
     "service_of",
     "service_ref",

@@ -13,8 +13,9 @@ from isthmus.engine import View, query
 from isthmus.ir.names import Ref
 from isthmus.ir.proxy import OutboundName
 from isthmus.mesh.asked import GetKey
+from isthmus.mesh.candidates import Member
 from isthmus.mesh.census import Place
-from isthmus.mesh.endpoints import Member, groups
+from isthmus.mesh.endpoints import groups
 from isthmus.mesh.outbound import parent_key, parent_ref
 from isthmus.mesh.services import sets
 from isthmus.mesh.settings import settings

@@ -15,8 +15,9 @@ from isthmus.ir.endpoint import Endpoint, Mesh, Plain, Speaks
 from isthmus.ir.names import Identity, Origin, Ref, TargetId
 from isthmus.ir.target import Ejection, Target, Tls
 from isthmus.mesh.asked import GetKey
+from isthmus.mesh.candidates import Behind
 from isthmus.mesh.clusters import cluster
-from isthmus.mesh.endpoints import Behind, Holder, holders
+from isthmus.mesh.endpoints import Holder, holders
 from isthmus.mesh.external import workload_endpoint
 from isthmus.mesh.names import canonical_ip
 from isthmus.mesh.pods import pod_endpoint

@@ -34,3 +34,20 @@ def test_only_the_last_used_are_kept() -> None:
     assert made == ["ab", "bc", "ca"]
     delta(b, c)
     assert made == ["ab", "bc", "ca", "bc"]
+
+
+def test_what_is_kept_does_not_weigh_more_than_it_may() -> None:
+    def pair(held: str, now: str) -> str:
+        return held + now
+
+    delta = ByIdentity(pair, weigh=len, most=10)
+    a, b, c = "aa", "bb", "cc"
+    for held, now in ((a, b), (b, c)):
+        delta(held, now)
+    assert (len(delta), delta.weight) == (2, 8)
+    delta(c, a)
+    assert (len(delta), delta.weight) == (2, 8)
+    delta(a, "." * 50)
+    assert (len(delta), delta.weight) == (1, 52)
+    delta(a, b)
+    assert (len(delta), delta.weight) == (1, 4)

@@ -14,7 +14,8 @@ from grpc_reflection.v1alpha import reflection
 from isthmus.aio import Clock, Log
 from isthmus.errors import UserFault
 from isthmus.serve.linkerd.method import Service
-from isthmus.serve.linkerd.streams import Board, Streams
+from isthmus.serve.linkerd.streams import Streams
+from isthmus.serve.linkerd.topics import Board
 
 LARGEST: Final = 2 << 20
 """Bytes of a request."""

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any, Protocol
+from typing import Any
 
 from isthmus.aio import Log
-from isthmus.board import Subscription
 from isthmus.serve.linkerd.faults import Context, Handler, Refused, guarded
 from isthmus.serve.linkerd.machine import Stream
-from isthmus.serve.linkerd.method import Method, Read, Refusal
-
-
-class Board(Protocol):
-    """Where truth comes from."""
-
-    @property
-    def read(self) -> Read:
-        """One answer, now."""
-
-    def subscribe(self) -> Subscription:
-        """Cells to watch."""
+from isthmus.serve.linkerd.method import Method, Refusal
+from isthmus.serve.linkerd.topics import Board, Topics
 
 
 class Live:
@@ -29,37 +18,39 @@ class Live:
 
     def __init__(self, stream: Stream[Any]) -> None:
         self.stream = stream
-        self._task = asyncio.current_task()
-        self._waiting = False
+        self._loop = asyncio.get_running_loop()
+        self._asleep: asyncio.Future[None] | None = None
 
-    async def change(self, cells: Subscription, address: tuple[Any, ...]) -> None:
-        """Wait for a new truth, or for the end."""
-        self._waiting = True
-        try:
-            self.stream.learn((await cells.next())[address])
-        except asyncio.CancelledError:
-            if not self.stream.over or self._task is None:
-                raise  # the client has left
-            self._task.uncancel()
-        finally:
-            self._waiting = False
+    def learn(self, true: Any) -> None:  # noqa: ANN401  # a value of any answer
+        """This is true now."""
+        self.stream.learn(true)
+        self._rouse()
 
     def end(self) -> None:
-        """Have the stream closed with status OK.
-
-        Only a task that waits is interrupted: one that writes finishes its message first.
-        """
+        """Have the stream closed with status OK; a message that is being written goes first."""
         self.stream.end()
-        if self._waiting and self._task is not None:
-            self._task.cancel()
+        self._rouse()
+
+    async def change(self) -> None:
+        """Wait for a new truth, or for the end."""
+        self._asleep = self._loop.create_future()
+        try:
+            await self._asleep
+        finally:
+            self._asleep = None
+
+    def _rouse(self) -> None:
+        if self._asleep is not None and not self._asleep.done():
+            self._asleep.set_result(None)
 
 
 class Streams:
-    """All open streams of one listener. A client costs a task, a watched cell and one value."""
+    """All open streams of one listener. A client costs a task and one value."""
 
     def __init__(self, board: Board, log: Log) -> None:
         self._board = board
         self._log = log
+        self.topics = Topics(board)
         self._live: dict[Live, str] = {}
         self._closing = False
         self.opened: Counter[str] = Counter()
@@ -89,18 +80,16 @@ class Streams:
 
     async def _serve(self, name: str, method: Method, request: bytes, context: Context) -> None:
         key = self._key(name, method, request)
-        stream: Stream[Any] = Stream(method.steps)
-        # Read first: where the query fails, which is a bug, a watched cell would say nothing.
-        stream.learn(self._board.read(method.answer, key))
-        live = Live(stream)
+        live = Live(Stream(method.steps))
+        learn = live.learn
+        self.topics.join(method.answer, key, learn)
         self._live[live] = name
         self.opened[name] += 1
         try:
-            async with self._board.subscribe() as cells:
-                cells.add(method.answer, key)
-                await self._pump(live, cells, (method.answer, key), context)
+            await self._pump(live, name, context)
         finally:
             del self._live[live]
+            self.topics.leave(method.answer, key, learn)
 
     def _key(self, name: str, method: Method, request: bytes) -> Any:  # noqa: ANN401  # any key
         if self._closing:
@@ -113,14 +102,12 @@ class Streams:
         self.refused[name, refusal.status] += 1
         raise Refused(refusal)
 
-    async def _pump(
-        self, live: Live, cells: Subscription, address: tuple[Any, ...], context: Context
-    ) -> None:
-        name = self._live[live]
-        while not live.stream.over:
-            message = live.stream.next()
+    async def _pump(self, live: Live, name: str, context: Context) -> None:
+        stream = live.stream
+        while not stream.over:
+            message = stream.next()
             if message is None:
-                await live.change(cells, address)
+                await live.change()
             else:
                 await context.write(message)
                 self.messages[name] += 1

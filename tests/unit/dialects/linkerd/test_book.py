@@ -16,7 +16,7 @@ def entry(at: int, labels: Labels = CART, weight: int = 10_000, **own: str) -> E
 
 
 def book(*entries: Entry) -> AddressBook:
-    return AddressBook(tuple(entries))
+    return AddressBook((entries,) if entries else ())
 
 
 def updates(held: AddressBook | None, now: AddressBook) -> list[pb.Update]:

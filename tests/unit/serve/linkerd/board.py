@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from isthmus.aio import SystemClock
-from isthmus.board import Subscription
-from isthmus.engine import Change, Database, Delete, Put, Table, View, query
+from isthmus.board import Following
+from isthmus.engine import Change, Database, Delete, Put, Query, Table, View, query
 from isthmus.errors import Unavailable
 from isthmus.serve.linkerd import Method, Read, Refusal
 
@@ -52,8 +52,14 @@ class Words:
     def read(self) -> Read:
         return self.database.read
 
-    def subscribe(self) -> Subscription:
-        return Subscription(self.database, SystemClock())
+    def follow(
+        self,
+        told: Callable[[Any], None],
+        query: Query[..., Any],
+        /,
+        *key: Any,  # noqa: ANN401
+    ) -> Following:
+        return Following(self.database, SystemClock(), told, query, *key)
 
     def put(self, **words: str | None) -> None:
         changes: list[Change] = [
