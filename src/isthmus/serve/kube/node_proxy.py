@@ -268,17 +268,26 @@ def pod_target(name: str) -> tuple[str, str, str]:
     return scheme, parts[0], parts[1] if len(parts) == 2 else ""
 
 
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
 def proxyable(address: str, name: str) -> str:
     """An address that a pod may have. What anybody can write into a status leads nowhere else."""
     if not address:
         raise Unavailable(f"pod {name} has no address yet")
     try:
-        ip = ipaddress.ip_address(address)
+        ip = _meant(ipaddress.ip_address(address))
     except ValueError:
         raise BadRequest(f"the address of pod {name} is none") from None
     if ip.is_loopback or ip.is_link_local or ip.is_unspecified or ip.is_multicast:
         raise BadRequest(f"the address {ip} of pod {name} is not one to connect to")
     return str(ip)
+
+
+def _meant(ip: _Address) -> _Address:
+    """The IPv4 address that an IPv6 address stands for, if it does (RFC 4291, section 2.5.5.2)."""
+    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+    return ip if mapped is None else mapped
 
 
 def _port(pod: Document, port: str) -> int:

@@ -85,8 +85,11 @@ def test_names_of_pods_with_scheme_and_port() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["127.0.0.1", "::1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "fe80::1", "localhost"],
-)
+    [
+        "127.0.0.1", "::1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "fe80::1", "localhost",
+        "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::ffff:0:0", "2130706433",
+    ],
+)  # fmt: skip
 def test_an_address_in_a_status_leads_to_no_other_place(address: str) -> None:
     with pytest.raises(BadRequest):
         proxyable(address, "p")
@@ -96,6 +99,7 @@ def test_an_address_that_is_not_there_yet() -> None:
     with pytest.raises(Unavailable):
         proxyable("", "p")
     assert proxyable("10.55.1.2", "p") == "10.55.1.2"
+    assert proxyable("::ffff:10.55.1.2", "p") == "10.55.1.2"
 
 
 def test_where_a_kubelet_listens() -> None:
