@@ -77,4 +77,6 @@ NAMESPACE: Final = Kind(
     field_selectors={"status.phase": "status.phase"},
     generation=False,
     custom=False,
+    # Kubernetes has no delete of many namespaces at once: it would be a cluster.
+    verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
 )

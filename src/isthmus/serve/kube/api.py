@@ -267,7 +267,9 @@ class Dispatcher:
             return await self._reviews.answer(asked)
         if target.subresource:
             return await self._subresource(asked)
-        if asked.verb not in kind.verbs:
+        # As in Kubernetes, many objects are deleted within a namespace, never in all of them.
+        unbounded = asked.verb == "deletecollection" and kind.namespaced and not target.namespace
+        if asked.verb not in kind.verbs or unbounded:
             raise _not_allowed(asked.verb, kind)
         match asked.verb:
             case "get":

@@ -298,6 +298,21 @@ async def test_deletes_that_are_refused(body: object, code: int) -> None:
         assert (await served.admin.get(f"{CM}/x")).code == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["/api/v1/namespaces", "/api/v1/configmaps", "/apis/apps/v1/deployments"]
+)
+async def test_a_whole_cluster_is_not_deleted_at_once(path: str) -> None:
+    """One mistaken request must not take everything; kubectl deletes one by one."""
+    async with serving() as served:
+        await served.admin.post(CM, {"metadata": {"name": "x"}})
+        reply = await served.admin.ask("DELETE", path)
+        assert (reply.code, reply.json["reason"]) == (405, "MethodNotAllowed")
+        assert (await served.admin.get(f"{CM}/x")).code == 200
+        found = (await served.admin.get("/api/v1")).json["resources"]
+        [verbs] = [each["verbs"] for each in found if each["name"] == "namespaces"]
+        assert "deletecollection" not in verbs
+
+
 async def test_delete_collection_deletes_what_is_selected() -> None:
     async with serving() as served:
         for name in ("x1", "x2", "y1"):
