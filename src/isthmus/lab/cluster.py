@@ -23,6 +23,7 @@ from isthmus.lab.manifests import Applier
 from isthmus.lab.network import relay
 from isthmus.lab.network.broker import Outside
 from isthmus.lab.network.fabric import Fabric, Router
+from isthmus.lab.network.names import NameRelay
 from isthmus.lab.network.namespace import Namespace
 from isthmus.lab.network.relay import DatagramRelay, Relay
 from isthmus.lab.pods.api import Api, client_context
@@ -158,7 +159,7 @@ class Cluster:
         target = (host, int(port))
         outer = await self._means.outside.listen(*target, datagrams=True)
         group.create_task(DatagramRelay(outer, inside, target).run())
-        group.create_task(DatagramRelay(inside.datagrams(ip, 53), inside, target).run())
+        group.create_task(NameRelay(inside.datagrams(ip, 53), inside, target, clock).run())
         group.create_task(Relay(inside.listen(ip, 53), relay.to(inside, *target), clock).run())
 
     # ----------------------------------------------------------------------------------- nodes
