@@ -34,6 +34,10 @@ from isthmus.serve.kube.status import refusal
 SHUTDOWN = 1.0
 """Seconds that requests get to end when the server stops; watches do not end by themselves."""
 
+LINGER = 10.0
+"""Seconds that the rest of an unwanted body is read and dropped, so that its sender, who is still
+sending, reads the refusal and not a reset."""
+
 WAITING = 1024
 """Connections that the kernel keeps until they are accepted."""
 
@@ -71,7 +75,7 @@ class KubeApi:
         handlers = Connections(
             self._handle,
             keepalive_timeout=limits.header_time,
-            lingering_time=1.0,
+            lingering_time=LINGER,
             access_log=None,
             max_line_size=16 * 1024,
             max_field_size=10 * 1024,  # a token is at most 8 KiB

@@ -113,6 +113,23 @@ async def test_a_body_over_the_limit_is_refused_however_it_comes() -> None:
         await still_serves(served)
 
 
+async def test_who_is_still_sending_reads_the_refusal_and_may_go_on() -> None:
+    size = 4 * 2**20
+    head = f"POST {CM} HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n"
+    async with serving() as served:
+        reader, writer = await raw_connection(served, head.encode())
+        assert b" 413 " in await reader.readline()
+        told = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(told.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await reader.readexactly(length)
+        for _ in range(4):
+            writer.write(bytes(size // 4))
+            await writer.drain()
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b" 200 " in await reader.readline()
+        writer.close()
+
+
 @pytest.mark.parametrize("method", ["POST", "GET", "PUT"])
 async def test_a_body_that_is_badly_encoded(method: str, caplog: pytest.LogCaptureFixture) -> None:
     """Wanted or not: it is the client's fault, and no line in our log."""
