@@ -7,7 +7,7 @@ chooses among the workloads of that account: one of them must bear the name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, ParamSpec, Protocol, TypeVar
 
 from isthmus import ca
 from isthmus.app.identity import Serving, realm
@@ -16,7 +16,7 @@ from isthmus.board import Board
 from isthmus.ca import Account, Realm
 from isthmus.config import ServerConfig
 from isthmus.dialects import envoy, grpc
-from isthmus.engine import View, query
+from isthmus.engine import Query, View, query
 from isthmus.errors import Unavailable
 from isthmus.ir.identity import parse_identity
 from isthmus.ir.names import Ref
@@ -26,7 +26,10 @@ from isthmus.mesh.tables import PODS, SERVICE_PODS, SERVICES, SLICES, SLICES_BY_
 from isthmus.mesh.workloads import external_ref, pod_ref, workload_identity
 from isthmus.model.key import ObjectKey
 from isthmus.proto.xds import ENDPOINTS
-from isthmus.serve.xds import Admit, Leaf, Node, Peer, Proxy, Refusal, Streams, XdsServer
+from isthmus.serve.xds import Admit, Leaf, Node, Peer, Proxy, Refusal, XdsServer
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 NAME: Final = "xds"
 LEAVING: Final = "/leaving"
@@ -67,7 +70,14 @@ def leaf(serving: Serving, means: Means) -> Callable[[], Leaf]:
 # ------------------------------------------------------------------------------- who may come
 
 
-def admission(board: Board, own: Realm, cluster: str) -> Admit:
+class Reads(Protocol):
+    """Where questions are answered from: the board."""
+
+    def read(self, query: Query[P, T], /, *key: P.args, **named: P.kwargs) -> T:
+        """One answer, now."""
+
+
+def admission(board: Reads, own: Realm, cluster: str) -> Admit:
     """Admits the proxies of the cluster's own workloads."""
 
     def admit(peer: Peer, node: Node) -> Proxy | Refusal:
@@ -147,8 +157,15 @@ def _unaware(db: View, part: ObjectKey, pod: ObjectKey) -> bool:
     )
 
 
+class Behind(Protocol):
+    """The open streams."""
+
+    def behind(self, type_url: str, name: str) -> tuple[str, ...]:
+        """The proxies that use a resource and have not accepted its newest version yet."""
+
+
 def leaving(
-    board: Board, streams: Streams, cluster: str
+    board: Reads, streams: Behind, cluster: str
 ) -> Callable[[Mapping[str, str]], Mapping[str, object]]:
     """Answers, for `?pod=NAMESPACE/NAME`, whether the mesh knows that a pod leaves.
 

@@ -1,0 +1,132 @@
+"""Who may open an xDS stream, and when the mesh has heard that a pod leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from isthmus.app import xds
+from isthmus.ca import Account, Realm
+from isthmus.ir.names import Ref
+from isthmus.serve.xds import Node, Peer, Proxy, Refusal
+from tests.support.meshworld import LOCAL, MESH, TRUST, World
+
+REALM = Realm(TRUST, MESH)
+POD: dict[str, Any] = {
+    "pod": "shop/cart-a", "ip": "10.1.0.1", "sa": "cart", "labels": {"app": "cart"},
+    "meshed": True, "proxy": "envoy", "node": "n1",
+}  # fmt: skip
+SERVICE: dict[str, Any] = {
+    "svc": "shop/cart", "ports": [80, 81], "selector": {"app": "cart"},
+}  # fmt: skip
+
+
+def peer(namespace: str, account: str, realm: Realm = REALM) -> Peer:
+    of = Account(namespace, account)
+    return Peer("ipv4:127.0.0.1:4000", (realm.name(of), realm.uri(of)))
+
+
+def node(said: str, agent: str = "envoy") -> Node:
+    return Node(said, "", "", agent, "", frozenset(), {})
+
+
+def admit(who: Peer, said: Node, *objects: dict[str, Any]) -> Proxy | Refusal:
+    return xds.admission(World(*objects).db, REALM, LOCAL)(who, said)
+
+
+# ----------------------------------------------------------------------------------- who may come
+
+
+@pytest.mark.parametrize(("agent", "dialect"), [("envoy", "envoy"), ("gRPC C-core x", "grpc")])
+def test_a_workload_s_own_proxy_comes_in(agent: str, dialect: str) -> None:
+    found = admit(peer("shop", "cart"), node("shop/cart-a", agent), POD)
+    assert isinstance(found, Proxy)
+    assert (found.name, found.dialect.name) == ("cart-a.shop", dialect)
+    assert found.asker.workload == Ref(LOCAL, "", "Pod", "shop", "cart-a")
+    assert found.asker.node == "n1"
+
+
+def test_a_pod_without_an_account_is_default_s() -> None:
+    bare = {**POD, "sa": ""}
+    assert isinstance(admit(peer("shop", "default"), node("shop/cart-a"), bare), Proxy)
+
+
+def test_a_workload_outside_comes_by_the_identity_that_is_written_of_it() -> None:
+    who = peer("shop", "till")
+    outside = {"ew": "shop/till-1", "ips": ["10.9.0.1"], "id": who.identities[0], "sni": "till"}
+    found = admit(who, node("shop/till-1"), outside)
+    assert isinstance(found, Proxy)
+    assert found.asker.workload.kind == "ExternalWorkload"
+    assert isinstance(admit(peer("shop", "cart"), node("shop/till-1"), outside), Refusal)
+
+
+@pytest.mark.parametrize(
+    ("who", "said", "status"),
+    [
+        (Peer("unix:", ()), "shop/cart-a", "UNAUTHENTICATED"),
+        (Peer("unix:", ("somebody.else",)), "shop/cart-a", "UNAUTHENTICATED"),
+        (Peer("unix:", (REALM.server_name,)), "shop/cart-a", "UNAUTHENTICATED"),
+        (peer("shop", "cart", Realm("other.test", MESH)), "shop/cart-a", "UNAUTHENTICATED"),
+        (peer("shop", "till"), "shop/cart-a", "PERMISSION_DENIED"),
+        (peer("pay", "cart"), "shop/cart-a", "PERMISSION_DENIED"),
+        (peer("shop", "cart"), "shop/cart-b", "PERMISSION_DENIED"),
+        (peer("shop", "cart"), "cart-a", "INVALID_ARGUMENT"),
+        (peer("shop", "cart"), "shop/cart/a", "INVALID_ARGUMENT"),
+        (peer("shop", "cart"), "/", "INVALID_ARGUMENT"),
+        (peer("shop", "cart"), "", "INVALID_ARGUMENT"),
+    ],
+)
+def test_nobody_else_does(who: Peer, said: str, status: str) -> None:
+    found = admit(who, node(said), POD)
+    assert isinstance(found, Refusal)
+    assert found.status == status
+
+
+# ----------------------------------------------------------------------------------- who has heard
+
+
+class Held:
+    """Streams that have not accepted the newest of some assignments."""
+
+    def __init__(self, **behind: str) -> None:
+        self.held = behind
+
+    def behind(self, type_url: str, name: str) -> tuple[str, ...]:
+        return tuple(who for who, key in self.held.items() if key == name)
+
+
+def slice_of(**said: object) -> dict[str, Any]:
+    endpoint = {"ip": "10.1.0.1", "pod": "cart-a", **said}
+    return {"slice": "shop/cart-1", "svc": "cart", "ports": [80], "eps": [endpoint]}
+
+
+def ask(held: Held, *objects: dict[str, Any], pod: str = "shop/cart-a") -> dict[str, object]:
+    return dict(xds.leaving(World(*objects).db, held, LOCAL)({"pod": pod}))
+
+
+LEAVES = {**POD, "deleting": True}
+SAID = slice_of(ready=False, serving=True, terminating=True)
+
+
+def test_a_pod_that_stays_is_not_leaving() -> None:
+    assert ask(Held(), POD, SERVICE, SAID) == {"known": False, "behind": []}
+    assert ask(Held(), pod="shop/nobody") == {"known": False, "behind": []}
+    assert ask(Held(), pod="nonsense") == {"known": False, "behind": []}
+
+
+def test_while_a_slice_says_nothing_of_it_the_mesh_does_not_know() -> None:
+    assert ask(Held(), LEAVES, SERVICE, slice_of(ready=True)) == {"known": False, "behind": []}
+
+
+def test_it_is_known_once_every_slice_says_it_or_has_it_no_more() -> None:
+    assert ask(Held(), LEAVES, SERVICE, SAID) == {"known": True, "behind": []}
+    assert ask(Held(), LEAVES, SERVICE) == {"known": True, "behind": []}
+    assert ask(Held(), LEAVES) == {"known": True, "behind": []}
+
+
+@pytest.mark.parametrize("variant", ["", "tcp~", "plain~"])
+def test_who_has_not_accepted_it_is_behind(variant: str) -> None:
+    key = f"{variant}p81.cart.shop.{LOCAL}.internal.{TRUST}"
+    held = Held(face=key, till=f"p81.other.shop.{LOCAL}.internal.{TRUST}")
+    assert ask(held, LEAVES, SERVICE, SAID) == {"known": True, "behind": ["face"]}
