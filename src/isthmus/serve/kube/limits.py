@@ -8,11 +8,15 @@ is bounded by itself: a client is forgotten when it asks for nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from enum import Enum
 
 import msgspec
 
 from isthmus.errors import TooManyRequests
+
+LARGE = 128 * 2**10
+"""Bytes of a body from which on it counts as large."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +28,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Requests of one client at a time, watches not counted."""
     watches: int = 2000
     """Watches of one client at a time."""
+    large: int = 8
+    """Of its requests, how many with a body of more than `LARGE`: a megabyte may keep the loop for
+    a second, and whoever else asks meanwhile waits for all of one client's that are ready."""
     connections: int = 8192
     """Open connections of all clients together."""
     connections_each: int = 4096
@@ -69,22 +76,29 @@ def within(limits: Limits, files: int) -> Limits:
     return msgspec.structs.replace(limits, connections=min(limits.connections, room))
 
 
+class Share(Enum):
+    """What is counted of a client, in the words it is told."""
+
+    REQUEST = "requests"
+    WATCH = "watches"
+    LARGE = "requests with large bodies"
+
+
 class Shares:
     """Counts what each client holds."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._held: dict[tuple[str, bool], int] = {}
+        self._most = {Share.REQUEST: limits.requests, Share.WATCH: limits.watches}
+        self._most[Share.LARGE] = limits.large
+        self._held: dict[tuple[str, Share], int] = {}
 
     @contextmanager
-    def hold(self, client: str, *, watching: bool) -> Iterator[None]:
-        """One request's or watch's share while the block lasts; TooManyRequests if none is left."""
-        key = (client, watching)
-        most = self._limits.watches if watching else self._limits.requests
+    def hold(self, client: str, share: Share) -> Iterator[None]:
+        """One share of this sort while the block lasts; TooManyRequests if none is left."""
+        key = (client, share)
         held = self._held.get(key, 0)
-        if held >= most:
-            what = "watches" if watching else "requests"
-            raise TooManyRequests(f"{client} has {held} {what} open, and may have no more")
+        if held >= self._most[share]:
+            raise TooManyRequests(f"{client} has {held} {share.value} open, and may have no more")
         self._held[key] = held + 1
         try:
             yield
@@ -98,9 +112,34 @@ class Shares:
     @property
     def watches(self) -> int:
         """How many watches are open."""
-        return sum(held for (_, watching), held in self._held.items() if watching)
+        return sum(held for (_, share), held in self._held.items() if share is Share.WATCH)
 
     @property
     def clients(self) -> int:
         """How many clients hold anything."""
         return len({client for client, _ in self._held})
+
+
+class Claim:
+    """What one request holds of its client's shares, until `close`.
+
+    It knows neither the request nor its verdict: they know it, and would live in a ring with it.
+    """
+
+    def __init__(self, shares: Shares) -> None:
+        self._shares = shares
+        self._client = ""
+        self._held = ExitStack()
+
+    def begin(self, client: str, share: Share) -> None:
+        """The request is this client's; TooManyRequests."""
+        self._client = client
+        self._held.enter_context(self._shares.hold(client, share))
+
+    def large(self) -> None:
+        """Its body is large; TooManyRequests."""
+        self._held.enter_context(self._shares.hold(self._client, Share.LARGE))
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._held.close()

@@ -14,7 +14,7 @@ import secrets
 import socket
 import ssl
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,7 +26,7 @@ from isthmus.aio.supervise import describe
 from isthmus.errors import BadRequest, IsthmusError, TooLarge
 from isthmus.serve.kube.answer import Response, of_document
 from isthmus.serve.kube.api import Call, Dispatcher, Verdict
-from isthmus.serve.kube.limits import AT_ONCE, DEFAULT_LIMITS, Limits, Shares
+from isthmus.serve.kube.limits import AT_ONCE, DEFAULT_LIMITS, LARGE, Claim, Limits, Share, Shares
 from isthmus.serve.kube.listener import Connections, Door, greet, thin_tls
 from isthmus.serve.kube.sending import Sending
 from isthmus.serve.kube.status import refusal
@@ -136,6 +136,7 @@ class KubeApi:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = self._clock.now()
+        claim = Claim(self._shares)
         call = Call(
             id=secrets.token_hex(8),
             method=request.method,
@@ -144,7 +145,7 @@ class KubeApi:
             impersonation=_impersonation(request),
             certificate=self._certificate(request),
             address=request.remote or "",
-            body=lambda: self._body(request),
+            body=lambda: self._body(request, claim.large),
             greet=lambda: greet(request),
         )
         verdict = Verdict(call)
@@ -153,24 +154,27 @@ class KubeApi:
             lambda: self._dispatcher.authenticate(call, Verdict(call)),
         )  # fmt: skip
         try:
-            return await self._answered(sending, call, verdict)
+            return await self._answered(sending, call, verdict, claim)
         except ConnectionError:  # the client left while it was written to
             sending.abort()
             return sending.response
         finally:
+            claim.close()
             verdict.code = verdict.code or LEFT
             verdict.seconds = self._clock.now() - started
             self._dispatcher.observe(verdict)
             _let_go(verdict.error)
 
-    async def _answered(self, sending: Sending, call: Call, verdict: Verdict) -> web.StreamResponse:
+    async def _answered(
+        self, sending: Sending, call: Call, verdict: Verdict, claim: Claim
+    ) -> web.StreamResponse:
         try:
             await self._dispatcher.authenticate(call, verdict)
-            with self._shares.hold(verdict.client, watching=call.lasting):
-                if call.lasting:
-                    return await sending.send(await self._respond(call, verdict))
-                async with deadline(self._clock, self._limits.request_time, "the request"):
-                    return await sending.send(await self._respond(call, verdict))
+            claim.begin(verdict.client, Share.WATCH if call.lasting else Share.REQUEST)
+            if call.lasting:
+                return await sending.send(await self._respond(call, verdict))
+            async with deadline(self._clock, self._limits.request_time, "the request"):
+                return await sending.send(await self._respond(call, verdict))
         except Exception as error:  # noqa: BLE001  # the edge: every error becomes a Status
             return await self._refused(sending, call, verdict, error)
 
@@ -203,8 +207,11 @@ class KubeApi:
             held = self._certificates[channel] = channel.getpeercert() or {}
         return held
 
-    async def _body(self, request: web.BaseRequest) -> bytes:
-        """The whole body, decompressed; TooLarge as soon as it is over the limit."""
+    async def _body(self, request: web.BaseRequest, large: Callable[[], None]) -> bytes:
+        """The whole body, decompressed; TooLarge as soon as it is over the limit.
+
+        `large` is called once it is large; what it raises, refuses the body.
+        """
         limit = self._limits.body
         if (request.content_length or 0) > limit:
             raise _too_large(limit)
@@ -216,6 +223,8 @@ class KubeApi:
                 size += len(part)
                 if size > limit:
                     raise _too_large(limit)
+                if size - len(part) <= LARGE < size:
+                    large()
                 parts.append(part)
         except (
             ClientPayloadError,

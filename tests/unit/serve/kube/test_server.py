@@ -15,7 +15,7 @@ import pytest
 
 from isthmus.aio import SystemClock
 from isthmus.ca import Bound, make
-from isthmus.serve.kube.limits import Limits
+from isthmus.serve.kube.limits import LARGE, Limits
 from isthmus.store.objects import Proposed, Verdict
 from tests.unit.serve.kube.serving import Served, serving
 
@@ -348,6 +348,33 @@ async def test_half_a_body_is_a_timeout() -> None:
         assert b" 504 " in await reader.readline()
         writer.close()
         await still_serves(served)
+
+
+async def test_few_large_bodies_of_one_client_at_a_time() -> None:
+    """One takes the loop for long; whoever else asks waits for all that are ready."""
+    large = json.dumps({"metadata": {"name": "x"}, "data": {"a": "x" * LARGE}}).encode()
+    gate, inside = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        async def admit(self, proposed: Proposed) -> Verdict:
+            inside.set()
+            await gate.wait()
+            return Verdict(None)
+
+    async with (
+        serving(limits=Limits(large=1), admissions=(Slow(),)) as served,
+        asyncio.TaskGroup() as group,
+    ):
+        first = group.create_task(served.admin.ask("POST", CM, large))
+        await inside.wait()
+        refused = await served.admin.ask("POST", CM, large)
+        assert (refused.code, refused.json["reason"]) == (429, "TooManyRequests")
+        assert "1 requests with large bodies open" in refused.json["message"]
+        assert (await served.admin.get(CM)).code == 200
+        small = group.create_task(served.admin.post(CM, config_map("y")))
+        gate.set()
+        assert [(await first).code, (await small).code] == [201, 201]
+        assert (await served.admin.ask("PUT", f"{CM}/x", large)).code == 200
 
 
 async def test_a_client_over_its_share_is_told_to_come_back() -> None:
