@@ -5,7 +5,6 @@ Needs the development environment: the kubectl it drives is a development requir
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -19,21 +18,23 @@ READY = "isthmus: cluster demo ready"
 
 SERVER = (
     str(BIN / "isthmus"), "server", "--cluster", "demo",
-    *(word for name in ("kube", "destination", "policy", "identity", "xds", "catalog", "dns",
-                        "admin") for word in ("--listen", f"{name}=127.0.0.1:0")),
+    *(word for name in ("kube", "destination", "identity", "xds", "dns", "admin")
+      for word in ("--listen", f"{name}=127.0.0.1:0")),
+    "--listen", "policy=off", "--listen", "catalog=off",  # this version does not serve them
 )  # fmt: skip
 
 TO_TRY = """
 A cluster is running, and the example of docs/examples/hello.yaml is in it.
 In another terminal:
 
-  export KUBECONFIG={kubeconfig}
-  {kubectl} get deployments,replicasets,pods,services,endpointslices -n hello
-  {kubectl} -n hello scale deployment/web --replicas=5
-  {kubectl} -n hello get pods --watch
-  {kubectl} explain service.spec.ports
+  export KUBECONFIG={kubeconfig} PATH="{bin}:$PATH"
+  kubectl get deployments,replicasets,pods,services,endpointslices -n hello
+  kubectl -n hello scale deployment/web --replicas=5
+  kubectl -n hello get pods --watch
+  isthmus diagnostics profile web.hello.svc.cluster.local:80
 
-Pods stay Pending: nothing runs them yet. Ctrl-C ends the demo and leaves nothing behind.
+No node has joined, so pods stay Pending and `diagnostics endpoints` finds none; `isthmus lab up
+faces` has both (docs/lab.md). Ctrl-C ends the demo and leaves nothing behind.
 """
 
 
@@ -62,8 +63,7 @@ def run(folder: Path) -> int:
             applied = subprocess.run([*kubectl, "apply", "-f", str(EXAMPLE)], check=False)
             if applied.returncode:
                 return applied.returncode
-            shown = os.path.relpath(BIN / "kubectl")
-            print(TO_TRY.format(kubeconfig=kubeconfig, kubectl=shown), flush=True)
+            print(TO_TRY.format(kubeconfig=kubeconfig, bin=BIN), flush=True)
             return server.wait()
         except KeyboardInterrupt:
             print("\nending", flush=True)
@@ -73,14 +73,15 @@ def run(folder: Path) -> int:
 
 
 def end(_signal: int, _frame: object) -> None:
-    """Treat a termination or a closed terminal as Ctrl-C, so that no server is left behind."""
+    """End in good order, so that no server is left behind."""
     raise KeyboardInterrupt
 
 
 def main() -> int:
     """Run the demo in a folder that vanishes with it."""
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGHUP, end)
+    # SIGINT too: what a script starts in the background is born ignoring it.
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, end)
     with tempfile.TemporaryDirectory(prefix="isthmus-demo-") as folder:
         return run(Path(folder))
 

@@ -32,7 +32,7 @@ COMMANDS = {
 }
 
 EPILOG = """\b
-Start a control plane, and talk to it with kubectl:
+Start a control plane, and talk to it with kubectl (in another terminal):
   isthmus server
   export KUBECONFIG=~/.local/share/isthmus/default/kubeconfig
   kubectl get namespaces

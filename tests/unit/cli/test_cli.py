@@ -60,6 +60,19 @@ def test_help_is_an_answer(arguments: list[str], capsys: Capture) -> None:
     assert "Usage: isthmus" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("arguments", [[], ["server"], ["version"], ["lab"], ["agent"]])
+def test_examples_stand_on_lines_of_their_own(
+    arguments: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*arguments, "--help"]) == 0
+    out = capsys.readouterr().out
+    words = " ".join(["isthmus", *arguments])
+    assert any(line.strip().startswith(words) for line in out.splitlines()[1:])
+    assert "\\b" not in out
+    assert "\b" not in out
+
+
 def test_nothing_is_wrong_usage_and_shows_the_help(capsys: Capture) -> None:
     assert run([]) == 2
     assert "Commands:" in capsys.readouterr().err

@@ -42,8 +42,9 @@ state_option = click.option(
 def up(topology: str, state_dir: str, loopback: str, *, detach: bool) -> int:
     """Bring up TOPOLOGY: faces, workshop, or a YAML file; run until Ctrl-C.
 
-    When everything is there, one line is printed on stdout and DIR holds `kubeconfig` with a
-    context for each cluster.
+    The lab is ready when every cluster answers and its manifests are applied: one line is printed
+    on stdout, and DIR holds `kubeconfig` with a context for each cluster. Pods may still be
+    starting; `kubectl wait` tells when they are there.
     """
     from isthmus.lab import State
     from isthmus.lab.starter import up as run

@@ -10,17 +10,18 @@ from isthmus import __version__
 from isthmus.cli.options import hidden_global_options
 from isthmus.cli.output import output_option, table, text
 
+EPILOG = """\b
+Examples:
+  isthmus version
+  isthmus version -o short      (the number alone)
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @output_option("table", "json", "yaml", "short", default="table")
 @hidden_global_options
 def version(output: str) -> None:
-    r"""Print the version of this program and of what runs it.
-
-    \b
-    isthmus version
-    isthmus version -o short      the number alone
-    """
+    """Print the version of this program and of what runs it."""
     facts = {
         "version": __version__,
         "python": platform.python_version(),
