@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +78,47 @@ PLAIN = t.deployment(
         "readinessProbe": {"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 1},
     },
 )  # fmt: skip
+SPEAKER = Path(__file__).with_name("speaker.py")
+TALK = t.deployment(
+    "talk", 1,
+    {
+        "name": "talk",
+        "image": "shell",
+        "command": [sys.executable, str(SPEAKER)],
+        "ports": [{"containerPort": port} for port in (8080, 7000, 3306)],
+        "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1},
+    },
+)  # fmt: skip
+TALK_PORTS = [
+    {"name": "http", "port": 80, "targetPort": 8080},
+    {"name": "raw", "port": 7000, "appProtocol": "tcp"},
+    {"name": "first", "port": 3306},
+    {"name": "guess", "port": 7001, "targetPort": 7000},
+]
+EXCHANGE = """
+import socket, sys
+host, port, said = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode()
+with socket.create_connection((host, port), timeout=20) as line:
+    if port == 3306:
+        print(line.recv(100).decode().strip())
+        line.sendall(said)
+    else:
+        line.sendall(said)
+        got = line.recv(65536)
+        line.shutdown(socket.SHUT_WR)
+        print((got + b"".join(iter(lambda: line.recv(65536), b""))).decode())
+"""
+POST = """
+import hashlib, http.client, json
+body = b"0123456789abcdef" * 500_000
+line = http.client.HTTPConnection("talk", 80, timeout=30)
+line.request("POST", "/", body)
+answer = line.getresponse()
+same = answer.read().decode() == hashlib.sha256(body).hexdigest()
+line.request("GET", "/large")
+large = line.getresponse()
+print(json.dumps([answer.status, same, len(large.read()), answer.getheader("x-caller")]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +130,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess]:
         running.kubectl("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, plain)))
         for name in ("faces-gui", "face", "smiley", "color"):
             rolled(running, name)
+        talk = [TALK, t.service("talk", ports=TALK_PORTS)]
+        for each in talk:
+            each["metadata"]["namespace"] = "faces"
+        running.kubectl("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, talk)))
+        rolled(running, "talk")
         rolled(running, "plain", "default")
         traces = Traces(running)
-        assert len(traces.pids("envoy")) >= 4
+        assert len(traces.pids("envoy")) >= 5
         yield running
     for pid in traces.pids():
         wait_for_end(pid)
@@ -240,6 +287,39 @@ def test_metrics_of_a_pod_tell_who_was_there(lab: LabProcess) -> None:
     assert "face.faces.serviceaccount.identity.linkerd.cluster.local" in told
 
 
+# ------------------------------------------------------------------------------- all protocols
+
+
+def run(lab: LabProcess, pod: str, script: str, *arguments: str) -> str:
+    return lab.kubectl("-n", "faces", "exec", f"deploy/{pod}", "-c", pod, "--",
+                       sys.executable, "-c", script, *arguments).strip()  # fmt: skip
+
+
+@pytest.mark.parametrize("port", ["7000", "7001"])
+def test_bytes_of_no_protocol_pass_unseen(lab: LabProcess, port: str) -> None:
+    with capture(lab) as end:
+        assert run(lab, "face", EXCHANGE, "talk", port, "raw-sesame") == "raw-sesame"
+        assert b"raw-sesame" not in end()
+
+
+def test_a_server_that_speaks_first_is_heard_and_not_seen(lab: LabProcess) -> None:
+    with capture(lab) as end:
+        assert run(lab, "face", EXCHANGE, "talk", "3306", "thanks-mysql") == "welcome-from-mysql"
+        seen = end()
+    assert b"welcome-from-mysql" not in seen
+    assert b"thanks-mysql" not in seen
+
+
+def test_large_bodies_pass_both_ways(lab: LabProcess) -> None:
+    caller = "face.faces.serviceaccount.identity.linkerd.cluster.local"
+    assert json.loads(run(lab, "face", POST)) == [200, True, 3_000_000, caller]
+
+
+def test_a_workload_calls_itself_through_its_own_service(lab: LabProcess) -> None:
+    caller = "default.faces.serviceaccount.identity.linkerd.cluster.local"
+    assert json.loads(run(lab, "talk", POST)) == [200, True, 3_000_000, caller]
+
+
 # ------------------------------------------------------------------------------- under load
 
 
@@ -299,6 +379,6 @@ def proxies_again(lab: LabProcess) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (
             json.loads(done.stdout)["proxies"] if done.returncode == 0 else []
         )
-        if len(found) == 4 and all(len(each["types"]) == 4 for each in found):
+        if len(found) == 5 and all(len(each["types"]) == 4 for each in found):
             return found
     raise AssertionError("not all proxies came back")
