@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.aio import SystemClock, breathe
+from isthmus.aio import ManualClock, breathe
 from isthmus.app.destination import whole
 from isthmus.board import Following
 from isthmus.dialects.linkerd import AddressBook, addresses, delta, profile_bytes
@@ -371,7 +371,7 @@ class Streamed(World):
         return self.db.read
 
     def follow(self, told: Learn, query: Query[..., object], /, *key: object) -> Following:
-        return Following(self.db, SystemClock(), told, query, *key)
+        return Following(self.db, ManualClock(), told, query, *key)
 
     def get(self, key: GetKey) -> Client[AddressBook]:  # type: ignore[override]
         return Client(self.topics, addresses, key, delta)

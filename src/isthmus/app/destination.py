@@ -16,6 +16,9 @@ from isthmus.serve.linkerd import Method, Read, Refusal, Service
 
 NAME: Final = "io.linkerd.proxy.destination.Destination"
 
+FAULTS: Final = (linkerd.faults,)
+"""What proxies will not do as a profile says it, by dialect: for conditions."""
+
 Question = Callable[[Read, bytes], Any]
 
 

@@ -177,6 +177,7 @@ class Parts:
         settings = controllers.Settings(
             control_plane_namespace=self._config.control_plane_namespace,
             root_ca=self._certificates.authority.bundle.decode(),
+            unsupported=destination.FAULTS,
         )
         reconciler = controllers.build(self._config.cluster, settings, wiring)
         name = "controllers"

@@ -32,6 +32,7 @@ from isthmus.controllers import (
     namespaces,
     replicasets,
     roles,
+    serviceprofiles,
     slices,
     statefulsets,
     tokens,
@@ -65,6 +66,7 @@ CONTROLLERS: tuple[Controller, ...] = (
     Controller("external-workloads", external.keys, external.plan),
     Controller("endpoints", endpoints.keys, endpoints.plan),
     Controller("endpointslice-mirroring", mirroring.keys, mirroring.plan),
+    Controller("serviceprofile-status", serviceprofiles.keys, serviceprofiles.plan),
 )
 """Every controller of a cluster whose objects live in our own store."""
 

@@ -15,16 +15,19 @@ from isthmus.model.core import Pod, Service
 from isthmus.model.key import ObjectKey
 from isthmus.model.meta import LabelSelector, Object, Requirement
 from isthmus.model.policy import Server
-from isthmus.model.serviceprofile import ServiceProfile
+from isthmus.model.serviceprofile import WrittenProfile, written_profile
 from isthmus.model.trafficsplit import TrafficSplit
 from isthmus.model.workload import ExternalWorkload
 
 SERVERS: Table[ObjectKey, Server] = Table("servers")
-SERVICE_PROFILES: Table[ObjectKey, ServiceProfile] = Table("serviceprofiles")
+SERVICE_PROFILES: Table[ObjectKey, WrittenProfile] = Table("serviceprofiles", scope=place)
 TRAFFIC_SPLITS: Table[ObjectKey, TrafficSplit] = Table("trafficsplits")
 EXTERNAL_WORKLOADS: Table[ObjectKey, ExternalWorkload] = Table("externalworkloads")
 JOBS: Table[ObjectKey, Object] = Table("jobs")
 """Only whose they are."""
+
+LISTED: Final = frozenset({"serviceprofiles"})
+"""The tables here whose names may be listed: a controller attends them object by object."""
 
 
 class Socket(NamedTuple):
@@ -105,9 +108,7 @@ SERVICE_WORKLOADS: Join[ObjectKey, Service, ObjectKey, ExternalWorkload] = Join(
 
 POLICY_SOURCES: Final[Mapping[str, Source]] = {
     "servers.policy.linkerd.io": Source(SERVERS, msgspec.json.Decoder(Server).decode),
-    "serviceprofiles.linkerd.io": Source(
-        SERVICE_PROFILES, msgspec.json.Decoder(ServiceProfile).decode
-    ),
+    "serviceprofiles.linkerd.io": Source(SERVICE_PROFILES, written_profile),
     "trafficsplits.split.smi-spec.io": Source(
         TRAFFIC_SPLITS, msgspec.json.Decoder(TrafficSplit).decode
     ),

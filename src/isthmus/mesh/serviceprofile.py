@@ -30,6 +30,7 @@ from isthmus.model.duration import parse_duration
 from isthmus.model.key import ObjectKey
 from isthmus.model.quantity import parse_quantity
 from isthmus.model.regex import regex_problems
+from isthmus.model.serviceprofile import in_route
 
 _DEEPEST: Final = 32
 _UNIT: Final = 10_000
@@ -77,8 +78,14 @@ def meaning(db: View, profile: ObjectKey) -> Meaning | None:
     if row is None:
         return None
     faults: list[Fault] = []
-    spec = row.spec
-    routes = [_route(each, f"spec.routes[{at}]", faults) for at, each in enumerate(spec.routes)]
+    spec = row.profile.spec
+    strange = {in_route(path) for path in row.unknown}
+    faults += [Fault(path, "unknown field") for path in row.unknown]
+    routes = [
+        _route(each, f"spec.routes[{at}]", faults)
+        for at, each in enumerate(spec.routes)
+        if at not in strange  # what it was to say is not known: nobody wrote the rest of it alone
+    ]
     shares = [
         _share(each, f"spec.dstOverrides[{at}]", faults)
         for at, each in enumerate(spec.dst_overrides)

@@ -189,6 +189,14 @@ def port_state(db: View, service: ObjectKey, port: int) -> PortState:
 
 
 @query
+def first_port(db: View, service: ObjectKey) -> int | None:
+    """A port that a Service has; None if it is not there, is only a name, or has none."""
+    row = SERVICES.get(db, service)
+    ports = row.spec.ports if row is not None and row.spec.type != "ExternalName" else ()
+    return ports[0].port if ports else None
+
+
+@query
 def port_name(db: View, service: ObjectKey, port: int) -> str | None:
     """The name of a Service's port, by which slices call it; None if it is not declared.
 

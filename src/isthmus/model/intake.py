@@ -39,7 +39,10 @@ _HEAD = ("metadata", "apiVersion", "kind")
 
 
 class Prepared(NamedTuple):
-    """A document that fits its schema, and the paths that were not in it (dropped by now)."""
+    """A document that fits its schema, and the paths that were not in it.
+
+    They are dropped by now, unless the kind keeps them.
+    """
 
     document: Document
     unknown: tuple[str, ...]
@@ -48,7 +51,8 @@ class Prepared(NamedTuple):
 def prepare(kind: Kind, version: Version, document: Document, *, fill: bool = True) -> Prepared:
     """Make a document fit its schema, in place: unknown fields and nulls out, defaults in.
 
-    Without `fill` no defaults: a configuration that somebody applies says only what it says.
+    Without `fill` no defaults, and nothing unknown is kept: a configuration that somebody applies
+    says only what it says.
     BadRequest (built-in kinds) or Invalid (custom kinds) naming every value of a wrong type.
     Whether unknown fields are an error is the caller's business (fieldValidation).
     """
@@ -59,7 +63,7 @@ def prepare(kind: Kind, version: Version, document: Document, *, fill: bool = Tr
     if wrong:
         raise _wrong_types(kind, document, wrong)
     unknown = tuple(unknown_fields(version.schema, document))
-    if unknown:
+    if unknown and not (kind.keeps_unknown and fill):
         prune(version.schema, document)
     if kind.definition:
         drop_nulls(version.schema, document)

@@ -114,6 +114,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The uid of the CustomResourceDefinition that the kind was made from; "" for built-in kinds.
     Types and rules of its schema are the business of `check` then, and objects are fitted to their
     version's schema whenever they are read."""
+    keeps_unknown: bool = False
+    """Fields that the schema does not know are stored where the writer's fieldValidation lets them
+    pass, for a condition to tell of them; otherwise they are dropped, as Kubernetes does."""
     cleanup: str = ""
     """A finalizer that a delete adds: a controller has work to do before the object goes."""
     field_selectors: Mapping[str, str] = {}

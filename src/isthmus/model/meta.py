@@ -56,6 +56,12 @@ class Condition(View, frozen=True):
     last_transition_time: str = ""
 
 
+class CountedCondition(Condition, frozen=True):
+    """A condition that says which generation it is about."""
+
+    observed_generation: int = 0
+
+
 class Reference(View, frozen=True):
     """core/v1 ObjectReference: what something is about."""
 

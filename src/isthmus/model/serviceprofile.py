@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec import field
 
 from isthmus.errors import Cause
@@ -15,7 +17,7 @@ from isthmus.model.document import get, items, mapping, number, strings, text
 from isthmus.model.duration import parse_duration
 from isthmus.model.faults import invalid, required
 from isthmus.model.kind import Document, Kind, Version
-from isthmus.model.meta import Meta, View
+from isthmus.model.meta import CountedCondition, CountedMeta, View
 from isthmus.model.quantity import parse_quantity
 from isthmus.model.regex import regex_problems
 from isthmus.model.rules import broken
@@ -31,8 +33,10 @@ from isthmus.model.shapes import (
     resource,
     structure,
 )
+from isthmus.model.walk import unknown_fields
 
 GROUP: Final = "linkerd.io"
+STORED: Final = "v1alpha2"
 
 
 class RequestCondition(View, frozen=True):
@@ -102,11 +106,18 @@ class ServiceProfileSpec(View, frozen=True):
     opaque_ports: tuple[str, ...] = ()
 
 
+class ServiceProfileStatus(View, frozen=True):
+    """What became of it."""
+
+    conditions: tuple[CountedCondition, ...] = ()
+
+
 class ServiceProfile(View, frozen=True):
     """linkerd.io ServiceProfile."""
 
-    metadata: Meta = Meta()
+    metadata: CountedMeta = CountedMeta()
     spec: ServiceProfileSpec = ServiceProfileSpec()
+    status: ServiceProfileStatus = ServiceProfileStatus()
 
 
 # --------------------------------------------------------------------------------------- schemas
@@ -208,10 +219,16 @@ _RESPONSE_NAMES: Final = ("all", "any", "not", "status")
 
 
 def _check(document: Document, _old: Document | None) -> Iterator[Cause]:
+    """What makes it no ServiceProfile, beside wrong types: a route that nobody could speak of."""
+    for index, route in enumerate(items(document, "spec.routes")):
+        if not text(route, "name"):
+            yield required(f"spec.routes[{index}].name")
+
+
+def _doubts(document: Document) -> Iterator[Cause]:
+    """What means nothing. It is stored, left out alone, and told: as a warning and a condition."""
     for index, route in enumerate(items(document, "spec.routes")):
         path = f"spec.routes[{index}]"
-        if not text(route, "name"):
-            yield required(f"{path}.name")
         condition = get(route, "condition")
         yield from _condition_faults(condition, f"{path}.condition", _REQUEST_NAMES)
         for at, each in enumerate(items(route, "responseClasses")):
@@ -279,6 +296,11 @@ def _override_faults(overrides: list[dict[str, Any]]) -> Iterator[Cause]:
 
 
 def _warn(document: Document, _old: Document | None) -> Iterator[str]:
+    for path in unknown_parts(document):
+        yield f"{path}: unknown field{_ROUTE_OUT if in_route(path) is not None else ''}"
+    for cause in _doubts(document):
+        left_out = in_route(cause.path) is not None
+        yield f"{cause.path}: {cause.message}{_ROUTE_OUT if left_out else ''}"
     name = text(document, "metadata.name")
     if len(name.split(".")) < 4 or name.split(".")[2] != "svc":
         yield "metadata.name: should be SERVICE.NAMESPACE.svc.DOMAIN; nothing reads it otherwise"
@@ -289,6 +311,43 @@ def _warn(document: Document, _old: Document | None) -> Iterator[str]:
             yield f"{path}: {timeout[:64]!r} is no duration such as 300ms; there is no limit"
 
 
+_ROUTE_OUT: Final = "; the route is left out"
+
+
+def unknown_parts(document: Document) -> list[str]:
+    """Paths in the spec of a document in the stored version that no ServiceProfile has."""
+    try:
+        found = unknown_fields(_SCHEMAS[STORED], document)
+    except RecursionError:  # conditions can be nested without end; that is told by itself
+        return []
+    return [path for path in found if path.startswith("spec.")]
+
+
+def in_route(path: str) -> int | None:
+    """Which route a path leads into, None for none."""
+    found = _IN_ROUTE.match(path)
+    return int(found[1]) if found else None
+
+
+_IN_ROUTE: Final = re.compile(r"spec\.routes\[([0-9]{1,9})\]\.")
+
+
+class WrittenProfile(msgspec.Struct, frozen=True):
+    """A ServiceProfile as it is stored, and the paths of what it has and no ServiceProfile has."""
+
+    profile: ServiceProfile
+    unknown: tuple[str, ...] = ()
+
+
+_VIEW: Final = msgspec.json.Decoder(ServiceProfile)
+
+
+def written_profile(stored: bytes) -> WrittenProfile:
+    """Stored bytes as facts. Raises msgspec.MsgspecError for what is no ServiceProfile."""
+    profile = _VIEW.decode(stored)
+    return WrittenProfile(profile, tuple(unknown_parts(msgspec.json.decode(stored))))
+
+
 SERVICE_PROFILE: Final = Kind(
     group=GROUP,
     name="ServiceProfile",
@@ -296,7 +355,8 @@ SERVICE_PROFILE: Final = Kind(
     singular="serviceprofile",
     short_names=("sp",),
     versions=tuple(Version(name, each, columns=(AGE,)) for name, each in _SCHEMAS.items()),
-    stored="v1alpha2",
+    stored=STORED,
+    keeps_unknown=True,
     view=ServiceProfile,
     check=(_check,),
     warn=(_warn,),

@@ -26,6 +26,20 @@ def test_there_is_no_meaning_without_a_profile() -> None:
     assert said() == Meaning()
 
 
+def test_a_route_with_a_field_that_nobody_knows_is_left_out_and_the_others_stay() -> None:
+    strange = {"name": "r", "condition": {"all": [{"method": "GET", "pathRegexp": "/"}]}}
+    found = said(routes=[strange, OK], retryBudget=BUDGET | {"jitter": 1}, extra={})
+    assert [route.name for route in found.routes] == ["ok"]
+    assert found.budget == Budget(500, 1, 5000)
+    assert found.faults == (
+        Fault("spec.extra", "unknown field"),
+        Fault("spec.routes[0].condition.all[0].pathRegexp", "unknown field"),
+        Fault("spec.retryBudget.jitter", "unknown field"),
+    )
+
+
+BUDGET: dict[str, Any] = {"retryRatio": 0.5, "minRetriesPerSecond": 1, "ttl": "5s"}
+
 REQUESTS: list[tuple[dict[str, Any], object]] = [
     ({"pathRegex": "/a"}, PathRegex("/a")),
     ({"method": "post"}, Method("POST")),

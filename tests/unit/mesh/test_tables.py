@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from isthmus.engine import Change, Database, Put, Table
-from isthmus.mesh import tables
+from isthmus.mesh import policy_tables, tables
 from isthmus.mesh.census import (
     BY_NAMESPACE,
     BY_OWNER,
@@ -32,6 +32,12 @@ def test_only_what_a_controller_attends_can_be_listed() -> None:
     listed = {table.name for table in every_table() if table.listed is not None}
     assert listed == tables.LISTED
     assert len(listed) <= 7
+
+
+def test_of_the_meshs_own_kinds_too() -> None:
+    own = [each for each in vars(policy_tables).values() if isinstance(each, Table)]
+    listed = {table.name for table in own if table.listed is not None}
+    assert listed - tables.LISTED == policy_tables.LISTED
 
 
 def test_every_source_is_a_kind_with_a_table_of_its_own() -> None:

@@ -158,8 +158,6 @@ def test_a_profile_is_seen() -> None:
     ("route", "where"),
     [
         ("{name: a, condition: {}}", "condition"),
-        ("{name: a}", "condition"),
-        ("{name: '', condition: {method: GET}}", "name"),
         ("{name: a, condition: {all: [{method: GET}, {}]}}", "condition.all[1]"),
         ("{name: a, condition: {any: [{not: {}}]}}", "condition.any[0].not"),
         ("{name: a, condition: {pathRegex: '('}}", "condition.pathRegex"),
@@ -172,7 +170,19 @@ def test_a_profile_is_seen() -> None:
          "{status: {min: 500, max: 400}}}]}"), "responseClasses[0].condition.status"),
     ],
 )  # fmt: skip
-def test_bad_profile_routes(route: str, where: str) -> None:
+def test_routes_that_mean_nothing_are_warned_of(route: str, where: str) -> None:
+    written = profile(f"{{routes: [{route}, {{name: b, condition: {{method: GET}}}}]}}")
+    assert told(written) == []
+    (warning,) = warned(written)
+    assert warning.startswith(f"spec.routes[0].{where}: ")
+    assert warning.endswith("; the route is left out")
+
+
+@pytest.mark.parametrize(
+    ("route", "where"),
+    [("{name: a}", "condition"), ("{name: '', condition: {method: GET}}", "name")],
+)
+def test_routes_that_cannot_be_are_refused(route: str, where: str) -> None:
     assert set(paths(profile(f"{{routes: [{route}]}}"))) == {f"spec.routes[0].{where}"}
 
 
@@ -183,15 +193,32 @@ def test_bad_profile_routes(route: str, where: str) -> None:
          "spec.retryBudget.ttl"),
         ("{retryBudget: {retryRatio: -1, minRetriesPerSecond: 10, ttl: 1s}}",
          "spec.retryBudget.retryRatio"),
-        ("{retryBudget: {retryRatio: 1, ttl: 1s}}", "spec.retryBudget.minRetriesPerSecond"),
+        ("{retryBudget: {retryRatio: 1, ttl: 1s, minRetriesPerSecond: -1}}",
+         "spec.retryBudget.minRetriesPerSecond"),
         ("{dstOverrides: [{authority: a}]}", "spec.dstOverrides[0].weight"),
         ("{dstOverrides: [{weight: 1}]}", "spec.dstOverrides[0].authority"),
         ("{dstOverrides: [{authority: a, weight: '-1'}]}", "spec.dstOverrides[0].weight"),
         ("{opaquePorts: [x]}", "spec.opaquePorts[0]"),
     ],
 )  # fmt: skip
-def test_bad_profiles(spec: str, where: str) -> None:
-    assert paths(profile(spec)) == [where]
+def test_other_parts_that_mean_nothing_are_warned_of(spec: str, where: str) -> None:
+    written = profile(spec)
+    assert told(written) == []
+    (warning,) = warned(written)
+    assert warning.startswith(f"{where}: ")
+    assert "left out" not in warning
+
+
+def test_what_has_no_place_is_warned_of_and_what_is_missing_refused() -> None:
+    routes = "[{name: a, condition: {method: GET, pathRegexp: /}}, {name: b, condition: {any: []}}]"
+    written = profile(f"{{routes: {routes}, budget: 1}}")
+    assert told(written) == []
+    assert warned(written) == (
+        "spec.budget: unknown field",
+        "spec.routes[0].condition.pathRegexp: unknown field; the route is left out",
+    )
+    budget = "{retryBudget: {retryRatio: 1, ttl: 1s}}"
+    assert paths(profile(budget)) == ["spec.retryBudget.minRetriesPerSecond"]
 
 
 def test_a_timeout_that_is_none_and_a_name_that_nobody_reads_are_warned_of() -> None:
