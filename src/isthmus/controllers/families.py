@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from isthmus.errors import Cause
 from isthmus.model import faults
+from isthmus.model.document import mapping, strings, text
 from isthmus.model.kind import Document
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -48,24 +49,27 @@ def family_of_network(network: Network) -> str:
 
 def is_external(service: Document | None) -> bool:
     """Whether the Service is only a name for something else, or does not exist."""
-    return service is None or service.get("spec", {}).get("type") == "ExternalName"
+    return service is None or text(service, "spec.type") == "ExternalName"
 
 
 def addresses_of(service: Document | None) -> tuple[str, ...]:
-    """The cluster addresses a Service holds now; none when headless or external."""
+    """The cluster addresses a Service holds now; none when headless or external.
+
+    What is stored may break every rule, and must still be mended and deleted.
+    """
     if service is None or is_external(service):
         return ()
-    return tuple(ip for ip in _listed(service["spec"]) if ip != NONE)
+    return tuple(ip for ip in _listed(mapping(service, "spec")) if ip not in ("", NONE))
 
 
 def _listed(spec: Document) -> list[str]:
-    first = spec.get("clusterIP") or ""
-    return list(spec.get("clusterIPs") or ([first] if first else []))
+    first = text(spec, "clusterIP")
+    return strings(spec, "clusterIPs") or ([first] if first else [])
 
 
 def wanted(new: Document, old: Document | None, served: Sequence[str]) -> Wanted:
     """What `new` asks for, with what `old` already has; `served` are the cluster's families."""
-    spec, before = new.get("spec", {}), {} if is_external(old) else (old or {}).get("spec", {})
+    spec, before = mapping(new, "spec"), {} if is_external(old) else mapping(old, "spec")
     asked = _asked(spec, before)
     headless = asked[:1] == [NONE]
     requested = [] if headless else asked
@@ -119,7 +123,7 @@ def _families(
     free = headless and not spec.get("selector")  # addresses come from hand-made endpoints
     policy = spec.get("ipFamilyPolicy") or (REQUIRE if free and not listed else SINGLE)
     known = listed or [family for address in requested if (family := family_of(address))]
-    known = known or list(before.get("ipFamilies") or []) or list(served[:1])
+    known = known or strings(before, "ipFamilies") or list(served[:1])
     if policy == SINGLE:
         if len(listed) > 1 and listed != before.get("ipFamilies"):
             return policy, known[:1], [_needs_policy("spec.ipFamilies")]
@@ -129,8 +133,8 @@ def _families(
     elif len(served) > 1 or free:
         known = known[:2] if len(known) > 1 else [known[0], IPV4 if known[0] == IPV6 else IPV6]
     elif policy == REQUIRE:
-        text = "this cluster is not configured for dual-stack services"
-        return policy, known[:1], [faults.invalid("spec.ipFamilyPolicy", policy, text)]
+        why = "this cluster is not configured for dual-stack services"
+        return policy, known[:1], [faults.invalid("spec.ipFamilyPolicy", policy, why)]
     else:
         known = known[:1]
     found = [] if free else [_unserved(at, f) for at, f in enumerate(known) if f not in served]

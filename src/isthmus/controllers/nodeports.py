@@ -14,6 +14,7 @@ from isthmus.controllers.refusal import refuse
 from isthmus.controllers.steps import canonical
 from isthmus.errors import Cause
 from isthmus.model import faults
+from isthmus.model.document import items, number, text
 from isthmus.model.key import Key
 from isthmus.model.kind import Document
 from isthmus.store.contract import Compare, Delete, Op, Put, Store
@@ -110,9 +111,8 @@ def _candidates(seed: str, used: set[int]) -> Iterator[int]:
 
 def held_ports(service: Document | None) -> frozenset[int]:
     """Every node port that a Service holds."""
-    spec = (service or {}).get("spec", {})
-    ports = {port.get("nodePort") or 0 for port in spec.get("ports") or []}
-    return frozenset((ports | {spec.get("healthCheckNodePort") or 0}) - {0})
+    ports = {number(port, "nodePort") for port in _ports(service)}
+    return frozenset((ports | {number(service, "spec.healthCheckNodePort")}) - {0})
 
 
 def wanted_ports(new: Document, old: Document | None) -> tuple[Want, ...]:
@@ -120,14 +120,14 @@ def wanted_ports(new: Document, old: Document | None) -> tuple[Want, ...]:
     spec = new.get("spec", {})
     if spec.get("type") not in ("NodePort", "LoadBalancer"):
         return ()
-    before = {_same(port): port.get("nodePort") or 0 for port in _ports(old)}
+    before = {_same(port): number(port, "nodePort") for port in _ports(old)}
     wants = [
         Want(f"spec.ports[{at}].nodePort", port.get("nodePort") or before.get(_same(port), 0))
         for at, port in enumerate(spec.get("ports") or [])
         if port.get("nodePort") or not _opted_out(spec)
     ]
     if spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local":
-        kept = (old or {}).get("spec", {}).get("healthCheckNodePort") or 0
+        kept = number(old, "spec.healthCheckNodePort")
         wants.append(Want("spec.healthCheckNodePort", spec.get("healthCheckNodePort") or kept))
     return tuple(wants)
 
@@ -140,12 +140,13 @@ def _opted_out(spec: Document) -> bool:
 
 
 def _ports(service: Document | None) -> Sequence[Document]:
-    return (service or {}).get("spec", {}).get("ports") or []
+    """What is stored may break every rule, and must still be mended and deleted."""
+    return items(service, "spec.ports")
 
 
 def _same(port: Document) -> tuple[int, str]:
     """What makes a port of the new Service the one that the old Service had."""
-    return port.get("port", 0), port.get("protocol") or "TCP"
+    return number(port, "port"), text(port, "protocol") or "TCP"
 
 
 def _filled(new: Document, given: Mapping[str, int]) -> Document:
@@ -156,8 +157,8 @@ def _filled(new: Document, given: Mapping[str, int]) -> Document:
     ports = []
     for at, port in enumerate(spec.get("ports") or []):
         plain = {name: value for name, value in port.items() if name != "nodePort"}
-        number = given.get(f"spec.ports[{at}].nodePort")
-        ports.append(plain | ({"nodePort": number} if number else {}))
+        node_port = given.get(f"spec.ports[{at}].nodePort")
+        ports.append(plain | ({"nodePort": node_port} if node_port else {}))
     if "ports" in spec:
         spec["ports"] = ports
     if health := given.get("spec.healthCheckNodePort"):
