@@ -163,6 +163,11 @@ class Reconciler:
         """Nothing to attend now; something may still wait for its pause or for a moment."""
         return self._waiting.idle and not self._pauses
 
+    @property
+    def attended(self) -> int:
+        """How many keys it has the plans of."""
+        return len(self._plans)
+
     def _forget_all(self) -> None:
         self._timekeeper.stop()
         for alarm in self._pauses.values():
@@ -179,14 +184,18 @@ class Reconciler:
         plans = {controller.plan: controller for controller in self._controllers}
         lists = {controller.keys: controller for controller in self._controllers}
         while True:
-            for (cell, *key), value in (await watched.next()).items():
-                if cell is places:
-                    self._relist(watched, seen, value)
-                    seen = value
-                elif cell in lists:
-                    self._list(watched, lists[cell], key[0], value)
-                else:
+            changes = await watched.next()
+            # What drops goes last: a plan of the same moment must not bring back a key that is
+            # gone, nor a list a namespace.
+            for (cell, *key), value in changes.items():
+                if cell in plans:
                     self._notice(Duty(plans[cell], key[0]), value)
+            for (cell, *key), value in changes.items():
+                if cell in lists:
+                    self._list(watched, lists[cell], key[0], value)
+            now = changes.get((places, self._cluster), seen)
+            self._relist(watched, seen, now)
+            seen = now
 
     def _relist(self, watched: Subscription, before: Sequence[Place], now: Sequence[Place]) -> None:
         gone, new = set(before).difference(now), set(now).difference(before)
@@ -211,19 +220,25 @@ class Reconciler:
             watched.add(controller.plan, key)
 
     def _drop(self, duty: Duty) -> None:
-        self._plans.pop(duty, None)
+        self._expect(self._plans.pop(duty, ()), ())
         self._failures.pop(duty, None)
         self._waiting.discard(duty)
         if alarm := self._pauses.pop(duty, None):
             alarm.cancel()
 
     def _notice(self, duty: Duty, plan: Plan) -> None:
+        self._expect(self._plans.get(duty, ()), plan)
         self._plans[duty] = plan
-        for step in plan:
-            if isinstance(step, Wait):
-                self._timekeeper.expect(step.until)
         if writes(plan):
             self._waiting.add(duty)
+
+    def _expect(self, before: Plan, now: Plan) -> None:
+        for step in now:
+            if isinstance(step, Wait):
+                self._timekeeper.expect(step.until)
+        for step in before:
+            if isinstance(step, Wait):
+                self._timekeeper.forget(step.until)
 
     # -------------------------------------------------------------- working
 

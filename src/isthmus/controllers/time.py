@@ -6,6 +6,7 @@ passed, so rows can be forgotten, and after a restart nothing that passed meanwh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from isthmus.aio import Alarm, Clock
@@ -48,6 +49,7 @@ class Timekeeper:
         self._commit = commit
         self._clock = clock
         self._alarms: dict[int, Alarm] = {}
+        self._asked: Counter[int] = Counter()
         self._passed: list[int] = []
 
     def start(self) -> None:
@@ -55,24 +57,43 @@ class Timekeeper:
         self._commit([Put(FLOOR, "", int(self._clock.time()))])
 
     def expect(self, moment: int) -> None:
-        """Write the row when `moment` has passed; asked twice is asked once."""
+        """Write the row when `moment` has passed; asked twice is rung once, and forgotten twice."""
         left = moment - self._clock.time()
-        if moment not in self._alarms and left < NEVER:
-            # A far moment is looked at again in a day: clocks are set, timers are bounded.
-            wait = min(max(left, 0.0), 86_400.0)
-            self._alarms[moment] = self._clock.call_later(wait, lambda: self._ring(moment))
+        if left < NEVER:
+            self._asked[moment] += 1
+            if moment not in self._alarms:
+                self._set(moment, left)
+
+    def forget(self, moment: int) -> None:
+        """Somebody who expected `moment` does not any more; no harm if it has passed."""
+        if moment not in self._alarms:
+            return
+        self._asked[moment] -= 1
+        if self._asked[moment] <= 0:
+            self._take(moment).cancel()
 
     def stop(self) -> None:
         """Ring no more."""
         for alarm in self._alarms.values():
             alarm.cancel()
         self._alarms.clear()
+        self._asked.clear()
+
+    def _set(self, moment: int, left: float) -> None:
+        # A far moment is looked at again in a day: clocks are set, timers are bounded.
+        wait = min(max(left, 0.0), 86_400.0)
+        self._alarms[moment] = self._clock.call_later(wait, lambda: self._ring(moment))
+
+    def _take(self, moment: int) -> Alarm:
+        del self._asked[moment]
+        return self._alarms.pop(moment)
 
     def _ring(self, moment: int) -> None:
-        del self._alarms[moment]
-        if self._clock.time() < moment:
-            self.expect(moment)
+        left = moment - self._clock.time()
+        if left > 0:
+            self._set(moment, left)
             return
+        self._take(moment)
         self._passed.append(moment)
         if len(self._passed) <= KEPT:
             self._commit([Put(DUE, moment, moment)])

@@ -62,6 +62,7 @@ class Running:
             admissions=(*admissions(self.store, NETWORKS[:1]), self.whims),
         )
         self.board = self.new_board(self.db)
+        self.reconcilers: list[Reconciler] = []
 
     def new_board(self, db: Database) -> Board:
         intakes = {name: Intake(*source) for name, source in SOURCES.items()}
@@ -75,7 +76,9 @@ class Running:
             board, db.commit, self.objects, KINDS.by_key_resource, sign,
             self.clock, Random(3), self.log,
         )  # fmt: skip
-        return build(CLUSTER, Settings("linkerd", "PEM"), wiring)
+        made = build(CLUSTER, Settings("linkerd", "PEM"), wiring)
+        self.reconcilers.append(made)
+        return made
 
     @asynccontextmanager
     async def running(self, replicas: int = 1) -> AsyncIterator[None]:
@@ -159,6 +162,24 @@ async def test_what_comes_too_late_for_its_namespace_is_no_news() -> None:
         here.whims.refused = set()
         await here.pass_time(4)
         assert await here.names("serviceaccounts") == ["default"]
+
+
+async def test_nothing_is_kept_of_what_is_gone() -> None:
+    here = Running()
+    kind = KINDS.by_key_resource("namespaces")
+    assert kind is not None
+    async with here.running():
+        await here.pass_time()
+        before = [each.attended for each in here.reconcilers], here.clock.waiting
+        for name in ("one", "two", "three"):
+            await here.create(namespace(name))
+            web = workload("Deployment", "web", 3)
+            web["metadata"]["namespace"] = name
+            await here.create(web)
+            await here.pass_time(0.3)
+            await here.objects.delete(kind, "", name)
+            await here.pass_time(6)
+        assert ([each.attended for each in here.reconcilers], here.clock.waiting) == before
 
 
 async def test_a_key_that_fails_is_tried_again_with_growing_pauses_and_alone() -> None:

@@ -75,3 +75,20 @@ def test_what_lies_years_ahead_is_not_waited_for() -> None:
     _db, clock, time = keeper()
     time.expect(int(clock.time()) + 2**31)
     assert clock.waiting == 0
+
+
+def test_what_all_have_forgotten_is_not_waited_for() -> None:
+    db, clock, time = keeper()
+    moment = int(clock.time()) + 10
+    time.expect(moment)
+    time.expect(moment)
+    time.forget(moment)
+    assert clock.waiting == 1
+    time.forget(moment)
+    assert clock.waiting == 0
+    time.forget(moment)
+    time.expect(moment)
+    clock.advance(10)
+    assert db.read(due, moment)
+    time.forget(moment)
+    assert clock.waiting == 0
