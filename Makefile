@@ -23,7 +23,8 @@ demo: $(READY) ## one cluster to try, with a kubeconfig; runs until Ctrl-C
 test: static ## everything that must pass: static checks, all tests, coverage
 	$(BIN)/python scripts/browser.py
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
-	$(PYTEST) --cov --cov-report= tests
+	$(PYTEST) --cov --cov-report= tests --ignore tests/web
+	$(BIN)/python -m pytest tests/web
 	$(BIN)/python scripts/coverage_gate.py
 
 check: static ## the two-minute part of it: static checks, unit, property and golden tests

@@ -24,7 +24,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     found = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "browser.py")],
