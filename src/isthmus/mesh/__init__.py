@@ -23,6 +23,7 @@ from typing import Final
 
 from isthmus.mesh.accounts import ACCOUNT_SOURCES
 from isthmus.mesh.census import CENSUS, CensusKey, facts
+from isthmus.mesh.links import LINK_SOURCES
 from isthmus.mesh.policy_tables import POLICY_SOURCES
 from isthmus.mesh.rbac import RBAC_SOURCES
 from isthmus.mesh.routes import ROUTE_SOURCES
@@ -35,6 +36,7 @@ SOURCES: Final[Mapping[str, Source]] = {
     **ROUTE_SOURCES,
     **RBAC_SOURCES,
     **ACCOUNT_SOURCES,
+    **LINK_SOURCES,
 }
 """Which table the objects of a resource go to, by the resource part of store keys."""
 

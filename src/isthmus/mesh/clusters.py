@@ -9,10 +9,17 @@ from isthmus.mesh.settings import settings
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """A cluster whose objects are in the tables."""
+    """A cluster whose objects are in the tables.
+
+    `own_name` is what it calls itself, "" if that is how we call it. `usable` is False once it is
+    known to be dead (decision 18): its endpoints are left out.
+    """
 
     trust_domain: str
     cluster_domain: str
+    control_plane_namespace: str = ""
+    own_name: str = ""
+    usable: bool = True
 
 
 LINKED: Table[str, Cluster] = Table("linked_clusters")

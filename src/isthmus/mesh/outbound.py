@@ -25,11 +25,11 @@ from isthmus.ir.outbound import (
 )
 from isthmus.ir.proxy import OutboundName
 from isthmus.ir.rules import Forbid, HttpMatch, Match, PathMatch, Retry, Timeouts
-from isthmus.ir.target import To
+from isthmus.mesh.backends import service_backends
 from isthmus.mesh.opaque import OfService, opaque
 from isthmus.mesh.services import PortState, port_state
 from isthmus.mesh.tables import SERVICES
-from isthmus.mesh.targets import target, target_id, vips
+from isthmus.mesh.targets import vips
 from isthmus.model.annotations import Problem
 from isthmus.model.annotations import http_retry as parse_retry
 from isthmus.model.annotations import timeouts as parse_timeouts
@@ -98,7 +98,7 @@ def _requests(db: View, service: ObjectKey, port: int) -> HttpRoute:
     rule = HttpRule(
         HTTP,
         matches=_EVERY,
-        backends=(_itself(db, service, port),),
+        backends=service_backends(db, service, port),
         spread=Spread.FIRST,
         timeouts=timeouts(db, service),
         retry=http_retry(db, service),
@@ -107,11 +107,7 @@ def _requests(db: View, service: ObjectKey, port: int) -> HttpRoute:
 
 
 def _raw(db: View, service: ObjectKey, port: int) -> TcpRoute:
-    return TcpRoute(OPAQUE, backends=(_itself(db, service, port),), spread=Spread.FIRST)
-
-
-def _itself(db: View, service: ObjectKey, port: int) -> To:
-    return To(target(db, target_id(service, port)), Origin(parent_ref(service), port=port))
+    return TcpRoute(OPAQUE, backends=service_backends(db, service, port), spread=Spread.FIRST)
 
 
 # ---------------------------------------------------------------------- what a Service says
