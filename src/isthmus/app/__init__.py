@@ -12,6 +12,7 @@ is not: it decides nothing about meshes or objects, and only `lab` and `cli` imp
     figures     what /metrics tells.
     stores      the store that --store names.
     announce    endpoints.json, kubeconfig and the ConfigMap by which others find us.
+    meshconfig  the ConfigMap linkerd-config: what the cluster tells of its mesh.
     certificates  the server's own certificate and the admin's, renewed in time.
     lock        one server per data directory.
     logs        events with fields, for a terminal or as JSON.

@@ -58,9 +58,9 @@ def write_kubeconfig(config: ServerConfig, kube: HostPort, certificates: Certifi
 async def publish(objects: Writer, config: ServerConfig, endpoints: Endpoints) -> None:
     """Make the ConfigMap say where this server listens; make its namespace if needed."""
     namespace = config.control_plane_namespace
-    await _create_if_absent(
+    await create_if_absent(
         objects,
-        _kind("Namespace"),
+        kind("Namespace"),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
     )
     wanted: Document = {
@@ -69,26 +69,28 @@ async def publish(objects: Writer, config: ServerConfig, endpoints: Endpoints) -
         "metadata": {"name": CONFIG_MAP, "namespace": namespace},
         "data": _texts(endpoints),
     }
-    kind = _kind("ConfigMap")
-    if not await _create_if_absent(objects, kind, wanted):
+    about = kind("ConfigMap")
+    if not await create_if_absent(objects, about, wanted):
         await objects.update(
-            kind, namespace, CONFIG_MAP, lambda present: {**present, "data": wanted["data"]}
+            about, namespace, CONFIG_MAP, lambda present: {**present, "data": wanted["data"]}
         )
 
 
-async def _create_if_absent(objects: Writer, kind: Kind, document: Document) -> bool:
+async def create_if_absent(objects: Writer, about: Kind, document: Document) -> bool:
+    """Create it; False if there is one of that name."""
     try:
-        await objects.create(kind, document)
+        await objects.create(about, document)
     except AlreadyExists:
         return False
     return True
 
 
-def _kind(name: str) -> Kind:
-    kind = registry.by_kind("", name)
-    if kind is None:
+def kind(name: str) -> Kind:
+    """A kind of the core group."""
+    found = registry.by_kind("", name)
+    if found is None:
         raise LookupError(f"the kind {name} is not registered")
-    return kind
+    return found
 
 
 def _texts(endpoints: Endpoints) -> dict[str, str]:

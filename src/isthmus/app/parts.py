@@ -19,6 +19,7 @@ from isthmus.app import (
     figures,
     identity,
     listeners,
+    meshconfig,
     stores,
     xds,
 )
@@ -318,6 +319,8 @@ class Parts:
     async def announce(self, group: asyncio.TaskGroup) -> None:
         """See `Readiness.announce`."""
         await self.readiness.announce(group, self._objects, self._endpoints, self._certificates)
+        follow = partial(meshconfig.follow, self._objects, self._config, self._trust.now)
+        group.create_task(self._means.keep("mesh config", follow), name="mesh config")
 
     @property
     def told(self) -> Mapping[str, str]:
