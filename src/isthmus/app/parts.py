@@ -20,6 +20,7 @@ from isthmus.app import (
     identity,
     listeners,
     meshconfig,
+    rejections,
     stores,
     xds,
 )
@@ -280,6 +281,8 @@ class Parts:
         self.runs.append((xds.NAME, run))
         self._readings += figures.of_xds(server.streams)
         streams, cluster = server.streams, self._config.cluster
+        nacked = rejections.Rejections(streams.nacked, BUILT_IN, self._board.commit)
+        self.runs.append(("rejections", partial(self._means.keep, "rejections", nacked.run)))
         self._pages["/proxies"] = lambda _: streams.report()
         self._pages[xds.LEAVING] = xds.leaving(self._board, streams, cluster)
 

@@ -30,6 +30,7 @@ from isthmus.controllers import (
     garbage,
     mirroring,
     namespaces,
+    rejections,
     replicasets,
     roles,
     serviceprofiles,
@@ -66,6 +67,7 @@ CONTROLLERS: tuple[Controller, ...] = (
     Controller("external-workloads", external.keys, external.plan),
     Controller("endpoints", endpoints.keys, endpoints.plan),
     Controller("endpointslice-mirroring", mirroring.keys, mirroring.plan),
+    Controller("proxy-rejections", rejections.keys, rejections.plan),
     Controller("serviceprofile-status", serviceprofiles.keys, serviceprofiles.plan),
 )
 """Every controller of a cluster whose objects live in our own store."""
