@@ -72,6 +72,8 @@ def test_explain_reads_the_schema_that_was_written(cluster: Kubectl) -> None:
     assert "FIELD: weight <integer>" in cluster("explain", "wg.spec.parts.weight")
     assert "A thing to be sold." in cluster("explain", "widgets")
     old = cluster("explain", "widget.spec", "--api-version=shop.example.com/v1alpha1")
+    plain = cluster("explain", "widget.spec.parts", "--output=plaintext-openapiv2")
+    assert "weight\t<integer>" in plain
     assert "shade\t<string>" in old
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from isthmus.model.registry import BUILT_IN
-from isthmus.serve.kube import negotiate, openapi
+from isthmus.serve.kube import negotiate
 from isthmus.serve.kube.blob import Blob, blob
 from isthmus.serve.kube.discovery import Discovery
 from isthmus.serve.kube.openapi import OpenApi
@@ -38,7 +38,7 @@ def answer(path: str, accept: str) -> Blob | None:
         case ["apis"]:
             return DISCOVERY.apis(form)
         case ["openapi", "v2"]:
-            return openapi.V2
+            return OPENAPI.v2
         case ["openapi", "v3"]:
             return OPENAPI.index
         case ["openapi", "v3", "api", version]:
@@ -137,3 +137,15 @@ def test_explain_follows_references_and_lists(kubectl: Kubectl) -> None:
 def test_explain_recursive(kubectl: Kubectl) -> None:
     said = kubectl("explain", "deployment", "--recursive")
     assert "containerPort\t<integer>" in said
+
+
+def test_explain_from_the_v2_document(kubectl: Kubectl) -> None:
+    plain = ("explain", "--output=plaintext-openapiv2")
+    assert "A thing that is made." in kubectl(*plain, "widgets")
+    assert "size\t<integer> -required-" in kubectl(*plain, "widget.spec")
+    assert "RESOURCE: containers <[]Object>" in kubectl(*plain, "pod.spec.containers")
+    assert "targetPort\t<string>" in kubectl(*plain, "service.spec.ports")
+    for kind in KINDS:
+        version = KINDS.versions(kind.group)[0]
+        if kind.version(version) is not None:
+            assert f"KIND:     {kind.name}" in kubectl(*plain, f"{kind.plural}.{kind.group}")

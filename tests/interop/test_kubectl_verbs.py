@@ -257,6 +257,20 @@ def test_what_there_is(cluster: Kubectl) -> None:
     assert cluster("get", "--raw", "/readyz") == "ok"
 
 
+def test_kinds_without_patch_are_checked_by_kubectl_itself(kubectl: Kubectl) -> None:
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
+    }
+    allowed = ("create", "-f", "-", "-o", "jsonpath={.status.allowed}")
+    assert kubectl(*allowed, stdin=json.dumps(review)) == "true"
+    wrong = json.dumps(review).replace('"verb"', '"vreb"')
+    said = kubectl.say(*allowed, stdin=wrong)
+    assert said.code == 1
+    assert 'resourceAttributes): unknown field "vreb"' in said.err
+
+
 def test_explain(cluster: Kubectl) -> None:
     shown = cluster("explain", "pod.spec.containers")
     assert "KIND:       Pod" in shown

@@ -12,7 +12,8 @@ from isthmus.serve.kube.answer import Answer, of_document
 from isthmus.serve.kube.blob import Blob
 from isthmus.serve.kube.discovery import Discovery, Subresource
 from isthmus.serve.kube.negotiate import DISCOVERIES, accept, wants_protobuf
-from isthmus.serve.kube.openapi import V2, V2_JSON, V2_MEDIA, OpenApi
+from isthmus.serve.kube.openapi import OpenApi
+from isthmus.serve.kube.swagger import MEDIA as V2_MEDIA
 
 KUBERNETES = "1.37"
 """The Kubernetes minor version whose API this is; kubectl warns of a server two minors away."""
@@ -76,7 +77,7 @@ class Documents:
                 return self._discovery.version(group, version)
             case ("openapi", "v2"):
                 wanted = any(wants_protobuf(accepts, media) for media in (V2_MEDIA, V2_ASKED))
-                return V2 if wanted else V2_JSON
+                return self._openapi.v2 if wanted else self._openapi.v2_json
             case ("openapi", "v3"):
                 return self._openapi.index
             case ("openapi", "v3", "api", version):

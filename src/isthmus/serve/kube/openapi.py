@@ -1,32 +1,26 @@
-"""OpenAPI v3 of the API, made from the kinds' schemas.
+"""OpenAPI of the API, made from the kinds' schemas.
 
 For `kubectl apply`, which asks whether PATCH of a kind knows fieldValidation, and for
 `kubectl explain`, which reads names, types and descriptions.
 
-One document per group and version, and an index that names each with its hash. The v2 document is
-the smallest there is: kubectl needs it only to say rightly that it does not know a kind.
+v3 is one document per group and version, and an index that names each with its hash; v2 is one
+document of everything, in two forms (`swagger`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from isthmus.model.kind import Kind, Version
 from isthmus.model.registry import Registry
-from isthmus.serve.kube.blob import Blob, blob, json_blob
+from isthmus.serve.kube import swagger
+from isthmus.serve.kube.blob import Blob, json_blob
 from isthmus.serve.kube.components import Components
 
-V2_MEDIA = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-
-V2 = blob(bytes.fromhex("0a03322e30120c0a07697374686d757312013142 00"), V2_MEDIA)
-"""`/openapi/v2` as protobuf: swagger "2.0", info title "isthmus" version "1", no paths."""
-
-V2_JSON = json_blob(
-    {"swagger": "2.0", "info": {"title": "isthmus", "version": "1"}, "paths": {}},
-)
-"""`/openapi/v2` for those who ask for JSON."""
+GroupVersion = tuple[str, str]
+T = TypeVar("T")
 
 _OPERATIONS = (
     # verb of the kind, HTTP method, on the collection?, x-kubernetes-action, fieldValidation?
@@ -53,17 +47,22 @@ class OpenApi:
     def __init__(self, registry: Registry, before: OpenApi | None = None) -> None:
         """`before`: the documents of another registry; those of the same kinds are taken over."""
         self._registry = registry
-        self._documents: dict[tuple[str, str], Blob] = {}
+        self._documents: dict[GroupVersion, Blob] = {}
+        self._parts: dict[GroupVersion, swagger.Part] = {}
         if before is not None:
-            self._documents |= before.of_same_kinds(registry)
+            self._take_over(before)
 
-    def of_same_kinds(self, registry: Registry) -> dict[tuple[str, str], Blob]:
-        """The documents made so far that another registry has the very same kinds for."""
-        ours = self._registry
+    def _take_over(self, before: OpenApi) -> None:
+        """What was made of groups and versions whose kinds are the very same here."""
+        self._documents |= self._same(before, before._documents)
+        self._parts |= self._same(before, before._parts)
+
+    def _same(self, before: OpenApi, made: Mapping[GroupVersion, T]) -> dict[GroupVersion, T]:
+        ours, theirs = self._registry, before._registry
         return {
-            key: document
-            for key, document in self._documents.items()
-            if registry.of_version(*key) == ours.of_version(*key)
+            key: value
+            for key, value in made.items()
+            if ours.of_version(*key) == theirs.of_version(*key)
         }
 
     @cached_property
@@ -87,6 +86,29 @@ class OpenApi:
         if key not in self._documents:
             self._documents[key] = json_blob(_document(kinds, version))
         return self._documents[key]
+
+    @cached_property
+    def v2_json(self) -> Blob:
+        """`/openapi/v2`, everything in one document, for who asks for JSON."""
+        return swagger.json(self._all_parts())
+
+    @cached_property
+    def v2(self) -> Blob:
+        """`/openapi/v2` as kubectl asks for it: protobuf."""
+        return swagger.protobuf(self._all_parts())
+
+    def _all_parts(self) -> list[swagger.Part]:
+        """Of every group and version; what several of them share (ObjectMeta) is made once."""
+        shared: dict[str, swagger.Said] = {}
+        found: list[swagger.Part] = []
+        for group in self._registry.groups():
+            for version in self._registry.versions(group):
+                kinds, key = self._registry.of_version(group, version), (group, version)
+                if key not in self._parts:
+                    self._parts[key] = swagger.part(_document(kinds, version), shared)
+                found.append(self._parts[key])
+                shared |= found[-1].definitions
+        return found
 
 
 def _path(group: str, version: str) -> str:

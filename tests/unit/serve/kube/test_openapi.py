@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 
 from isthmus.model.registry import Registry
-from isthmus.serve.kube import openapi
 from isthmus.serve.kube.blob import Blob
 from isthmus.serve.kube.openapi import OpenApi
 from tests.unit.serve.kube.kinds import REVIEW, THING, WIDGET
@@ -68,12 +67,3 @@ def test_explain_finds_the_kind_among_the_components() -> None:
     assert schemas["io.example.v1.Widget"]["x-kubernetes-group-version-kind"] == [
         {"group": "example.io", "version": "v1", "kind": "Widget"}
     ]
-
-
-def test_v2_is_the_smallest_there_is() -> None:
-    # Field 1 swagger "2.0", field 2 info {1 title, 2 version}, field 8 paths: empty.
-    assert openapi.V2.body == (
-        b"\x0a\x03" + b"2.0" + b"\x12\x0c" + b"\x0a\x07isthmus" + b"\x12\x011" + b"B\x00"
-    )
-    assert openapi.V2.content_type == openapi.V2_MEDIA
-    assert read(openapi.V2_JSON)["swagger"] == "2.0"
