@@ -1,0 +1,60 @@
+"""Which kinds are taken from other clusters, and under which paths their APIs have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from isthmus.model.kind import Kind
+from isthmus.model.registry import BUILT_IN
+
+
+class Resource(NamedTuple):
+    """`needed`: without it a view of the cluster would mislead; others may be forbidden or missing.
+
+    `kind` is ours; the API may serve any version that we know.
+    """
+
+    kind: Kind
+    needed: bool
+
+    @property
+    def name(self) -> str:
+        """The resource part of store keys."""
+        return self.kind.resource
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Versions to ask for, the one we keep first."""
+        names = [each.name for each in self.kind.versions if each.served]
+        return tuple(dict.fromkeys([self.kind.stored, *names]))
+
+    def path(self, version: str) -> str:
+        """Of the list over all namespaces."""
+        group = self.kind.group
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        return f"{root}/{self.kind.plural}"
+
+
+def _resource(name: str, *, needed: bool = False) -> Resource:
+    kind = BUILT_IN.by_key_resource(name)
+    if kind is None:
+        raise LookupError(f"the kind of {name} is not registered")
+    return Resource(kind, needed)
+
+
+MIRRORED: Final[tuple[Resource, ...]] = (
+    _resource("services", needed=True),
+    _resource("endpointslices.discovery.k8s.io", needed=True),
+    _resource("pods", needed=True),
+    _resource("endpoints"),
+    _resource("replicasets.apps"),
+    _resource("jobs.batch"),
+    _resource("servers.policy.linkerd.io"),
+    _resource("externalworkloads.workload.linkerd.io"),
+    _resource("namespaces"),
+)
+"""All that mirroring reads. A link's account may list the first seven (Linkerd grants it those);
+the last two add what they can where they are allowed."""
+
+BY_NAME: Final[Mapping[str, Resource]] = {each.name: each for each in MIRRORED}
