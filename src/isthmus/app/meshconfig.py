@@ -59,7 +59,19 @@ def values(config: ServerConfig, trust: Trust | None) -> str:
         "identityTrustAnchorsPEM": trust.bundle.decode() if trust is not None else "",
         "identityIssuerPEM": issuer,
     }
-    return str(yaml.safe_dump(facts, sort_keys=False))
+    return str(yaml.dump(facts, Dumper=_Readable, sort_keys=False))
+
+
+class _Readable(yaml.SafeDumper):
+    """PEM texts as blocks of lines: people read them too."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Readable.add_representer(str, _text)
 
 
 def _updated(present: Document, wanted: Document) -> Document:

@@ -22,6 +22,10 @@ COMMANDS = {
         "Ask a control plane what it tells proxies.",
     ),
     "lab": ("isthmus.cli.commands.lab:lab", "Whole clusters on this machine."),
+    "multicluster": (
+        "isthmus.cli.commands.multicluster:multicluster",
+        "Link clusters, so that each uses the others' services.",
+    ),
     "proxy": ("isthmus.cli.commands.proxy:proxy", "What proxies were told, and what they took."),
     "identity": (
         "isthmus.cli.commands.identity:identity",
@@ -42,7 +46,7 @@ Start a control plane, and talk to it with kubectl (in another terminal):
 @click.command(
     cls=LazyGroup,
     commands=COMMANDS,
-    aliases={"dg": "diagnostics"},
+    aliases={"dg": "diagnostics", "mc": "multicluster"},
     epilog=EPILOG,
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )

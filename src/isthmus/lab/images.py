@@ -24,9 +24,10 @@ BUILT_IN: Mapping[str, Command] = MappingProxyType(
         "*/faces-smiley:*": (*_FACES, "smiley"),
         "*/faces-color:*": (*_FACES, "color"),
         "*/faces-face:*": (*_FACES, "face"),
+        "*/pause:*": ("sleep", "infinity"),
     }
 )
-"""The images of the Faces workshop, whatever registry and tag."""
+"""The images of the Faces workshop and of gateways, whatever registry and tag."""
 
 _VARIABLE = re.compile(r"\$(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|\{(?P<braced>[^{}]+)\})")
 _REFERENCE = re.compile(r"\$(?:\$|\((?P<name>[-._A-Za-z0-9]+)\))")
