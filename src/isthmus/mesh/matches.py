@@ -183,7 +183,7 @@ def _grpc_match(row: GrpcMatchRow) -> GrpcMatch:
                 raise _Unfit("names of services and methods have no slash")
             if control_characters(method.service + method.method):
                 raise _Unfit("names of services and methods have no control characters")
-            return GrpcMatch(method.service, method.method, headers=headers)
+            return GrpcMatch(method.service.removeprefix("."), method.method, headers=headers)
         case "RegularExpression":
             service, name = _regex(method.service), _regex(method.method)
             return GrpcMatch(service, name, regex=True, headers=headers)

@@ -31,7 +31,8 @@ class MeshSettings(msgspec.Struct, frozen=True, kw_only=True):
     peer's inbound port. `ipv6` prefers the IPv6 address of a pod that has both; without it such
     addresses are left out. `zone_weights` prefers endpoints in the asker's zone tenfold.
     `cluster_networks` are inside the cluster, `service_networks` those that ClusterIPs come from;
-    `probe_networks` are where probes may come from. All are CIDRs.
+    `probe_networks` are where probes may come from. All are CIDRs. `egress_namespace` is where
+    EgressNetworks are everybody's.
     """
 
     cluster: str = "default"
@@ -47,6 +48,7 @@ class MeshSettings(msgspec.Struct, frozen=True, kw_only=True):
     default_inbound_policy: str = "all-unauthenticated"
     cluster_networks: tuple[str, ...] = ()
     service_networks: tuple[str, ...] = ()
+    egress_namespace: str = "linkerd-egress"
     probe_networks: tuple[str, ...] = ("0.0.0.0/0", "::/0")
 
 
