@@ -34,7 +34,7 @@ from isthmus.config.values import HostPort
 from isthmus.controllers.inject import Injector
 from isthmus.engine import Database
 from isthmus.errors import DeadlineExceeded
-from isthmus.mesh import CENSUS, SOURCES, facts
+from isthmus.mesh import ALSO, CENSUS, SOURCES, facts
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.admin import Admin, Page, registry
 from isthmus.serve.dns import DnsServer, Resolver
@@ -342,4 +342,5 @@ def _both(first: Observe, second: Observe) -> Observe:
 def intakes() -> Intakes:
     """The mesh's tables, and the census of everything."""
     by_resource = {resource: Intake(*source) for resource, source in SOURCES.items()}
-    return Intakes(by_resource, every=Intake(CENSUS, facts))
+    also = {resource: Intake(*source) for resource, source in ALSO.items()}
+    return Intakes(by_resource, every=Intake(CENSUS, facts), also=also)

@@ -54,12 +54,15 @@ class Board:
         self._log = log
         self._local = self.feed(cluster, store)
 
-    def feed(self, cluster: str, store: Store) -> Feed:
-        """A feed from another cluster's store; its owner runs it, and makes it leave in the end."""
+    def feed(self, cluster: str, store: Store, intakes: Intakes | None = None) -> Feed:
+        """A feed from another cluster's store; its owner runs it, and makes it leave in the end.
+
+        `intakes`: where its objects go, if not where those of the local store do.
+        """
         return Feed(
             cluster,
             store,
-            self._intakes,
+            intakes if intakes is not None else self._intakes,
             self._database.commit,
             clock=self._clock,
             random=self._random,

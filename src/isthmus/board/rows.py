@@ -43,11 +43,11 @@ class Rows:
 
     def note(self, draft: Draft, key: Key, record: Record | None) -> None:
         """Add what it means for the tables that `key` holds `record` now; once per key."""
-        intake, every = self._intakes.by_resource.get(key.resource), self._intakes.every
-        if intake is None and every is None:
+        intakes, every = self._intakes.of(key.resource), self._intakes.every
+        if not intakes and every is None:
             return
         draft.present[key] = record is not None
-        if intake is not None:
+        for intake in intakes:
             self._put(draft, key, intake, object_key(self.cluster, key), record)
         if every is not None:
             self._put(draft, key, every, census_key(self.cluster, key), record)

@@ -25,10 +25,19 @@ class Intake(NamedTuple):
 
 
 class Intakes(NamedTuple):
-    """Where all objects of a store go: by resource, and whatever their resource (the census)."""
+    """Where all objects of a store go: by resource, and whatever their resource (the census).
+
+    `also` is a second table for some resources: of a Secret, different rooms read different facts.
+    """
 
     by_resource: Mapping[str, Intake]
     every: Intake | None = None
+    also: Mapping[str, Intake] = {}
+
+    def of(self, resource: str) -> tuple[Intake, ...]:
+        """The tables of one resource's objects."""
+        found = (self.by_resource.get(resource), self.also.get(resource))
+        return tuple(each for each in found if each is not None)
 
 
 class Member(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ from typing import Final
 
 from isthmus.mesh.accounts import ACCOUNT_SOURCES
 from isthmus.mesh.census import CENSUS, CensusKey, facts
+from isthmus.mesh.credentials import CREDENTIAL_SOURCES
 from isthmus.mesh.links import LINK_SOURCES
 from isthmus.mesh.policy_tables import POLICY_SOURCES
 from isthmus.mesh.rbac import RBAC_SOURCES
@@ -40,4 +41,7 @@ SOURCES: Final[Mapping[str, Source]] = {
 }
 """Which table the objects of a resource go to, by the resource part of store keys."""
 
-__all__ = ["CENSUS", "SOURCES", "CensusKey", "Source", "facts"]
+ALSO: Final[Mapping[str, Source]] = {**CREDENTIAL_SOURCES}
+"""A second table for some resources."""
+
+__all__ = ["ALSO", "CENSUS", "SOURCES", "CensusKey", "Source", "facts"]

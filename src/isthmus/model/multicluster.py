@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from isthmus.errors import Cause
+from isthmus.model.annotations import Problem, staleness
 from isthmus.model.columns import AGE
 from isthmus.model.conversion import by_schema
-from isthmus.model.document import get, mapping, text
+from isthmus.model.document import get, mapping, text, texts
 from isthmus.model.duration import parse_duration
 from isthmus.model.kind import Document, Kind, Version
 from isthmus.model.meta import LabelSelector, Meta, View
@@ -162,6 +163,9 @@ def _check(document: Document, _old: Document | None) -> Iterator[Cause]:
 
 
 def _warn(document: Document, _old: Document | None) -> Iterator[str]:
+    stale = staleness(texts(document, "metadata.annotations"))
+    if isinstance(stale, Problem):
+        yield stale.warning
     spec = mapping(document, "spec")
     for name in ("targetClusterName", "clusterCredentialsSecret"):
         if not text(spec, name):

@@ -24,6 +24,7 @@ from isthmus.model.annotations.inbound import (
 )
 from isthmus.model.annotations.parents import parent_warnings
 from isthmus.model.annotations.ports import NO_PORTS, Ports, port_list
+from isthmus.model.annotations.staleness import DROP, KEEP, Staleness, staleness
 from isthmus.model.annotations.traffic import (
     GrpcRetry,
     HttpRetry,
@@ -35,7 +36,9 @@ from isthmus.model.annotations.traffic import (
 
 __all__ = [
     "ACCESS_POLICIES",
+    "DROP",
     "INBOUND_TLS_MODES",
+    "KEEP",
     "NO_PORTS",
     "Accrual",
     "AccrualMode",
@@ -44,6 +47,7 @@ __all__ = [
     "LoadBias",
     "Ports",
     "Problem",
+    "Staleness",
     "SuccessRate",
     "Timeouts",
     "Upstream",
@@ -57,6 +61,7 @@ __all__ = [
     "parse_duration",
     "parse_truth",
     "port_list",
+    "staleness",
     "timeouts",
     "upstreams",
 ]

@@ -34,3 +34,5 @@ DEFAULT_INBOUND_POLICY: Final = "config.linkerd.io/default-inbound-policy"
 REQUIRE_IDENTITY_PORTS: Final = "config.linkerd.io/proxy-require-identity-inbound-ports"
 UPSTREAMS: Final = "config.isthmus.dev/upstreams"
 INBOUND_TLS: Final = "config.isthmus.dev/inbound-tls"
+
+STALENESS: Final = "multicluster.isthmus.dev/staleness"
