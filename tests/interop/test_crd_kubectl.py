@@ -192,6 +192,19 @@ def test_scale_and_status(kubectl: Kubectl) -> None:
     assert scale["status"] == {"replicas": 6, "selector": "a=b"}
 
 
+def test_a_version_without_subresources_has_none(kubectl: Kubectl) -> None:
+    kubectl("create", "-f", "-", stdin=widget("l", color="red"))
+    old = "widgets.v1alpha1.shop.example.com"
+    assert "could not find the requested resource" in kubectl.fails(
+        "scale", f"{old}/l", "--replicas=2"
+    )
+    said = kubectl.fails("get", old, "l", "--subresource=status")
+    assert "could not find the requested resource" in said
+    assert "not supported" in kubectl.fails("get", old, "--field-selector=spec.color=red")
+    found = json.loads(kubectl("get", "--raw", "/apis/shop.example.com/v1alpha1"))
+    assert [each["name"] for each in found["resources"]] == ["widgets"]
+
+
 def test_fields_may_select(kubectl: Kubectl) -> None:
     for name, color in (("h", "red"), ("i", "blue"), ("j", "red")):
         kubectl("create", "-f", "-", stdin=widget(name, color=color))
@@ -233,6 +246,31 @@ def test_a_changed_definition_is_served_at_once(cluster: Kubectl) -> None:
     assert "teeth\t<integer>" in cluster("explain", "gear.spec")
     # What was stored before has the new default, too.
     assert cluster.read("gear", "a")["spec"]["teeth"] == 12
+    cluster("delete", "crd", name, "--timeout=30s")
+
+
+def test_a_changed_definition_ends_the_watches_that_show_the_old_one(cluster: Kubectl) -> None:
+    name = "pins.shop.example.com"
+    manifest = Path(DEFINITION).read_text().replace("widget", "pin").replace("Widget", "Pin")
+    manifest = manifest.replace("[wg]", "[pn]")
+    cluster("apply", "-f", "-", stdin=manifest)
+    pin = widget("a", color="red").replace("Widget", "Pin")
+    cluster("create", "-f", "-", stdin=pin)
+    wider = manifest.replace("{name: Size, type", "{name: Girth, type")
+    with cluster.running("get", "pins", "-w") as watch:
+        line_of(watch, lambda line: line.startswith("a "))
+        cluster("annotate", "crd", name, "about=nothing")  # which ends no watch
+        cluster("label", "pins", "a", "x=y")
+        line_of(watch, lambda line: line.startswith("a "))
+        cluster("apply", "-f", "-", stdin=wider)
+        assert watch.stdout is not None
+        assert watch.stdout.read() == ""  # its end
+    revision = cluster.read("pins", "a")["metadata"]["resourceVersion"]
+    where = f"/apis/shop.example.com/v1/pins?watch=1&timeoutSeconds=1&resourceVersion={revision}"
+    cluster("label", "pins", "a", "x=z", "--overwrite")
+    events = [json.loads(line) for line in cluster("get", "--raw", where).splitlines()]
+    assert [each["type"] for each in events] == ["MODIFIED"]
+    assert cluster("get", "pins").splitlines()[0].split()[1] == "GIRTH"
     cluster("delete", "crd", name, "--timeout=30s")
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from isthmus.board.board import Board
-from isthmus.mesh.definitions import registry
+from isthmus.mesh.definitions import registry, remains
+from isthmus.model.key import ObjectKey
 from isthmus.model.kind import Kind
 from isthmus.model.registry import BUILT_IN, Registry
 
@@ -32,8 +33,9 @@ class LiveKinds:
         return self._board.read(registry, self._cluster)
 
     def by_key_resource(self, resource: str) -> Kind | None:
-        """See `Registry.by_key_resource`."""
-        return self.now.by_key_resource(resource)
+        """See `Registry.by_key_resource`, and kinds whose objects are left to be deleted."""
+        found = self.now.by_key_resource(resource)
+        return found or self._board.read(remains, ObjectKey(self._cluster, "", resource))
 
     def on_retire(self, retire: Retire) -> None:
         """Call this when kinds are gone, or have become others of the same name."""
@@ -53,12 +55,17 @@ class LiveKinds:
 
 
 def retired(before: Registry, now: Registry) -> frozenset[str]:
-    """The resources of kinds that are gone, or were defined anew."""
+    """The resources of kinds that are gone, were defined anew, or are defined otherwise now.
+
+    Watches of the latter end too, as in Kubernetes: who goes on from where it was sees the objects
+    as the new definition shows them.
+    """
     found = set[str]()
     for kind in before:
         if not kind.definition:
             continue
         other = now.by_resource(kind.group, kind.plural)
-        if other is None or other.definition != kind.definition:
+        same = other is not None and (other.definition, other.edition)
+        if same != (kind.definition, kind.edition):
             found.add(kind.resource)
     return frozenset(found)

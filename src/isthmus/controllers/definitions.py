@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
 
 import msgspec
@@ -118,7 +118,7 @@ def _news(row: Definition, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def _update(key: ObjectKey, row: Definition, status: dict[str, JSON]) -> Plan:
-    if not status:
+    if not status or not row.readable:
         return ()
     merge = canonical({"status": status})
     return (Update(RESOURCE, "", key.name, row.metadata.uid, merge, "status"),)
@@ -128,22 +128,31 @@ def _end(db: View, key: ObjectKey, row: Definition) -> Plan:
     """Delete the objects; when none is left, the finalizer goes, and so does the definition."""
     if CLEANUP not in row.metadata.finalizers:
         return ()
-    resource = f"{row.names.plural}.{row.group}"
-    objects = BY_DEFINITION.get(db, Place(key.cluster, resource))
+    objects = BY_DEFINITION.get(db, Place(key.cluster, key.name))
     if not objects:
         dependents = BY_OWNING_KIND.get(db, (key.cluster, row.group, row.names.kind))
         if any(garbage.plan(db, dependent) for dependent in dependents):
             return ()  # first what they owned: owners of an unknown kind are never gone
         merge = canonical({"metadata": {f"{REMOVE}finalizers": [CLEANUP]}})
         return (Update(RESOURCE, "", key.name, row.metadata.uid, merge),)
-    steps = []
-    for at in objects:
-        found = CENSUS.get(db, at)
-        if found is not None and not found.metadata.deletion_timestamp:
-            steps.append(Delete(at.resource, at.namespace, at.name, found.metadata.uid))
+    seen = verdict(db, key).served is Served.YES
+    steps = [step for at in objects for step in _remove(db, at, seen=seen)]
     says = "CustomResource deletion is in progress"
     conditions = _news(row, [_condition("Terminating", True, "InstanceDeletionInProgress", says)])
     return (*_update(key, row, {"conditions": conditions} if conditions else {}), *steps)
+
+
+def _remove(db: View, at: CensusKey, *, seen: bool) -> Iterator[Delete | Update]:
+    """Delete an object. Where nobody can see it, nobody can finish what its finalizers wait for."""
+    found = CENSUS.get(db, at)
+    if found is None:
+        return
+    meta = found.metadata
+    if not meta.deletion_timestamp:
+        yield Delete(at.resource, at.namespace, at.name, meta.uid)
+    if meta.finalizers and not seen:
+        merge = canonical({"metadata": {f"{REMOVE}finalizers": list(meta.finalizers)}})
+        yield Update(at.resource, at.namespace, at.name, meta.uid, merge)
 
 
 class DefinitionLives:

@@ -18,10 +18,11 @@ from isthmus.mesh.census import Place
 from isthmus.model.apiextensions import DefinitionStatus, Names, built_in
 from isthmus.model.crd import Unusable, kind_of
 from isthmus.model.key import ObjectKey
-from isthmus.model.kind import Kind
-from isthmus.model.meta import CountedMeta
+from isthmus.model.kind import Kind, Version
+from isthmus.model.meta import CountedMeta, Object
 from isthmus.model.meta import View as Facts
 from isthmus.model.registry import BUILT_IN, Registry
+from isthmus.model.schema import Schema, Type
 
 RESOURCE = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -38,6 +39,7 @@ class Definition(msgspec.Struct, frozen=True, gc=False):
     storage: str
     spec: bytes
     status: DefinitionStatus
+    readable: bool = True
 
 
 class _Version(Facts, frozen=True):
@@ -57,15 +59,33 @@ class _Whole(Facts, frozen=True):
     status: DefinitionStatus = DefinitionStatus()
 
 
+class _Named(CountedMeta, frozen=True):
+    name: str = ""
+
+
+class _Head(Facts, frozen=True):
+    metadata: _Named = _Named()
+
+
+_HEAD = msgspec.json.Decoder(_Head)
 _WHOLE = msgspec.json.Decoder(_Whole)
 _SPEC = msgspec.json.Decoder(_Spec)
 
 
 def row(value: bytes) -> Definition:
-    """The row of stored bytes; msgspec.MsgspecError for bytes that do not fit."""
-    whole = _WHOLE.decode(value)
-    raw = bytes(whole.spec)
-    spec = _SPEC.decode(raw)
+    """The row of stored bytes; msgspec.MsgspecError for bytes without readable metadata.
+
+    Of a definition that cannot be read further its name is left, so that it can be deleted.
+    """
+    try:
+        whole = _WHOLE.decode(value)
+        raw = bytes(whole.spec)
+        spec = _SPEC.decode(raw)
+    except msgspec.MsgspecError:
+        meta = _HEAD.decode(value).metadata
+        plural, _, group = meta.name.partition(".")
+        names = Names(plural=plural)
+        return Definition(meta, group, names, "", b"{}", DefinitionStatus(), readable=False)
     storage = next((each.name for each in spec.versions if each.storage), "")
     return Definition(whole.metadata, spec.group, spec.names, storage, raw, whole.status)
 
@@ -182,6 +202,30 @@ def verdict(db: View, key: ObjectKey) -> Verdict:
     of = made(db, key)
     return (
         Verdict(Served.YES, "no conflicts found") if of.kind else Verdict(Served.UNUSABLE, of.why)
+    )
+
+
+@query
+def remains(db: View, key: ObjectKey) -> Kind | None:
+    """The kind of a definition by its names alone, without schema or rules.
+
+    For objects that are left of a definition that is not served any more: they can be deleted.
+    """
+    found = DEFINITIONS.get(db, key)
+    if found is None:
+        return None
+    version = Version(found.storage or "v1", Schema(type=Type.ANY))
+    return Kind(
+        group=found.group,
+        name=found.names.kind or found.names.plural,
+        plural=found.names.plural,
+        singular=found.names.singular or found.names.plural,
+        versions=(version,),
+        stored=version.name,
+        view=Object,
+        status=False,
+        definition=found.metadata.uid,
+        verbs=("delete",),
     )
 
 

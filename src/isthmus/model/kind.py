@@ -63,6 +63,14 @@ class Scale(msgspec.Struct, frozen=True):
     selector: str = "spec.selector"
 
 
+class Own(msgspec.Struct, frozen=True):
+    """What a version has of its own; every one of these is the same in all of a built-in kind."""
+
+    status: bool
+    scale: Scale | None
+    field_selectors: Mapping[str, str]
+
+
 class Version(msgspec.Struct, frozen=True):
     """One version of a kind. Every served version may be written and read."""
 
@@ -76,6 +84,8 @@ class Version(msgspec.Struct, frozen=True):
     """The text of the Warning header when this version is used, or ""."""
     check: tuple[Check, ...] = ()
     """The rules for who writes in this version, in place of the kind's; empty: the kind's."""
+    own: Own | None = None
+    """What a CustomResourceDefinition says of this version alone; None: as the kind."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -114,6 +124,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The uid of the CustomResourceDefinition that the kind was made from; "" for built-in kinds.
     Types and rules of its schema are the business of `check` then, and objects are fitted to their
     version's schema whenever they are read."""
+    edition: str = ""
+    """Names what the definition says: a kind of another edition is shown otherwise."""
     keeps_unknown: bool = False
     """Fields that the schema does not know are stored where the writer's fieldValidation lets them
     pass, for a condition to tell of them; otherwise they are dropped, as Kubernetes does."""
@@ -133,6 +145,23 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def version(self, name: str) -> Version | None:
         """The served version of this name, or None."""
         return next((v for v in self.versions if v.name == name and v.served), None)
+
+    def seen_in(self, version: Version) -> Kind:
+        """The kind as requests in `version` meet it: its subresources, what selects its objects.
+
+        One value for each version, made once.
+        """
+        if version.own is None:
+            return self
+        made: dict[str, Kind] = self.__dict__.setdefault("_seen", {})
+        if version.name not in made:
+            made[version.name] = msgspec.structs.replace(
+                self,
+                status=version.own.status,
+                scale=version.own.scale,
+                field_selectors=version.own.field_selectors,
+            )
+        return made[version.name]
 
     def written_in(self, version: Version) -> Kind:
         """The kind as who writes in `version` meets it: by the rules of that version."""

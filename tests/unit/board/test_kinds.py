@@ -58,13 +58,16 @@ async def test_the_registry_follows_the_store() -> None:
         assert kinds.by_key_resource(NAME) is not None
         held = kinds.now
         assert kinds.now is held
-        await write(put("one", versions=2))
+        await write(put("one"))  # nothing of it is another
         assert told == []
-        await write(put("two"))
+        await write(put("one", versions=2))
         assert told == [{NAME}]
+        await write(put("two", versions=2))
+        assert told == [{NAME}] * 2
         await write(Delete(KEY))
-        assert told == [{NAME}, {NAME}]
+        assert told == [{NAME}] * 3
         assert kinds.now is BUILT_IN
+        assert kinds.by_key_resource(NAME) is None
         for task in running:
             task.cancel()
 

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from isthmus.controllers.definitions import DefinitionLives, plan
 from isthmus.controllers.execute import Executor
 from isthmus.errors import MethodNotAllowed, NotFound
-from isthmus.mesh.definitions import RESOURCE, registry
-from isthmus.model import ObjectKey
+from isthmus.mesh.definitions import RESOURCE, registry, remains
+from isthmus.model import Key, ObjectKey
 from isthmus.model.kind import Kind
 from isthmus.model.registry import BUILT_IN
+from isthmus.store.contract import Put
 from isthmus.store.objects import Proposed
 from tests.support.controlled import CLUSTER, Cluster, sign
 from tests.support.objects import config
@@ -25,7 +28,8 @@ def follow(cluster: Cluster) -> None:
     """Let the controllers know the kinds that are defined."""
 
     def kinds(resource: str) -> Kind | None:
-        return cluster.db.read(registry, CLUSTER).by_key_resource(resource)
+        found = cluster.db.read(registry, CLUSTER).by_key_resource(resource)
+        return found or cluster.db.read(remains, ObjectKey(CLUSTER, "", resource))
 
     cluster.executor = Executor(cluster.objects, kinds, cluster.clock, sign)
 
@@ -138,6 +142,47 @@ async def test_a_definition_goes_after_its_objects(cluster: Cluster) -> None:
     again = await defined(cluster)
     assert again.definition != kind.definition
     assert await cluster.names(NAME) == []
+
+
+def unreadable(document: Said) -> None:
+    document["spec"]["names"] = "lost"
+
+
+def without_versions(document: Said) -> None:
+    del document["spec"]["versions"]
+
+
+def broken_rule(document: Said) -> None:
+    schema = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "self.nobody >"}]
+
+
+def misnamed(document: Said) -> None:
+    document["spec"]["names"]["shortNames"] = ["Not A Label"]
+
+
+@pytest.mark.parametrize("spoil", [unreadable, without_versions, broken_rule, misnamed])
+async def test_what_cannot_be_served_can_be_deleted(
+    cluster: Cluster, spoil: Callable[[Said], None]
+) -> None:
+    kind = await defined(cluster)
+    await cluster.objects.create(kind, widget("a"))
+    held = {**widget("b"), "metadata": {"name": "b", "namespace": "shop", "finalizers": ["x.y/z"]}}
+    if spoil is not misnamed:  # whose objects can be seen, and so what holds them is waited for
+        await cluster.objects.create(kind, held)
+    await cluster.settle()
+    # As another version of the server may have left it.
+    key = Key(RESOURCE, "", NAME)
+    record = await cluster.store.get(key)
+    assert record is not None
+    document = msgspec.json.decode(record.value)
+    spoil(document)
+    await cluster.store.txn((), (Put(key, msgspec.json.encode(document)),))
+    await cluster.settle()
+    await cluster.delete(RESOURCE, NAME, ns="")
+    await cluster.settle()
+    assert await cluster.names(NAME) == []
+    assert await cluster.get(RESOURCE, NAME, "") is None
 
 
 async def test_a_namespace_takes_its_custom_objects_along(cluster: Cluster) -> None:

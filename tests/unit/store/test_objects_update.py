@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from isthmus.errors import (
+    Cause,
     Conflict,
     Invalid,
     NotFound,
@@ -260,3 +261,42 @@ async def test_a_kind_may_carry_over_what_an_update_left_out(around: Around) -> 
     assert created.document["spec"] == {"port": 80, "nodePort": 30000}
     written = await around.objects.update(carrying, "faces", "face", lambda _: service())
     assert not written.changed
+
+
+async def test_what_is_marked_can_let_go_whatever_rules_it_breaks(around: Around) -> None:
+    held = service()
+    held["metadata"]["finalizers"] = ["a.b/c", "d.e/f"]
+    await around.objects.create(SERVICE, held)
+    await around.objects.delete(SERVICE, "faces", "face")
+    never = Cause("spec", "can never be", "FieldValueInvalid")
+    later = kind("Service", "services", check=(lambda _new, _old: [never],))
+    with pytest.raises(Invalid):
+        await around.objects.update(later, "faces", "face", spec(port=5))
+    with pytest.raises(Invalid):
+        await around.objects.update(
+            later, "faces", "face", meta(finalizers=["a.b/c"], labels={"a": "b"})
+        )
+    left = await around.objects.update(later, "faces", "face", meta(finalizers=["a.b/c"]))
+    assert left.document["metadata"]["finalizers"] == ["a.b/c"]
+    gone = await around.objects.update(later, "faces", "face", meta(finalizers=[]))
+    assert gone.removed
+
+
+async def test_a_status_is_not_refused_for_what_stood_before(around: Around) -> None:
+    def faults(new: Document, _old: Document | None) -> list[Cause]:
+        found = [Cause("spec", "can never be", "FieldValueInvalid")]
+        if new.get("status", {}).get("phase") == "none":
+            found.append(Cause("status.phase", "is none", "FieldValueInvalid"))
+        return found
+
+    await around.objects.create(SERVICE, service())
+    later = kind("Service", "services", check=(faults,))
+    done = await around.objects.update(
+        later, "faces", "face", status({"phase": "up"}), subresource="status"
+    )
+    assert done.document["status"] == {"phase": "up"}
+    with pytest.raises(Invalid) as refused:
+        await around.objects.update(
+            later, "faces", "face", status({"phase": "none"}), subresource="status"
+        )
+    assert [cause.path for cause in refused.value.causes] == ["status.phase"]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
+from hashlib import sha256
 from typing import Any, NamedTuple
+
+import msgspec
 
 from isthmus.errors import Cause, TooLarge
 from isthmus.model.crd import jsonpath, printed, rules
@@ -13,7 +16,7 @@ from isthmus.model.crd.definition import Surveyed, survey
 from isthmus.model.crd.values import ABSENT
 from isthmus.model.crd.values import faults as value_faults
 from isthmus.model.document import get, items, mapping, strings, text, truth
-from isthmus.model.kind import Check, Convert, Document, Kind, Scale, Version
+from isthmus.model.kind import Check, Convert, Document, Kind, Own, Scale, Version
 from isthmus.model.meta import Object
 from isthmus.model.schema import Schema
 from isthmus.model.walk import defaults, drop_nulls, prune
@@ -67,13 +70,14 @@ def kind_of(spec: Document, uid: str, *, ending: bool = False) -> Kind:
         namespaced=text(spec, "scope") == "Namespaced",
         short_names=tuple(strings(names, "shortNames")),
         categories=tuple(strings(names, "categories")),
-        status=isinstance(get(stored, "subresources.status"), dict),
-        scale=_scale(stored),
+        status=_own(stored).status,
+        scale=_own(stored).scale,
         check=(check(surveyed[storage]),),
         convert=convert,
-        field_selectors=dict(_selectable(versions)),
+        field_selectors=_own(stored).field_selectors,
         verbs=tuple(verb for verb in VERBS if not ending or verb != "create"),
         definition=uid,
+        edition=sha256(msgspec.json.encode(spec, order="deterministic")).hexdigest(),
     )
 
 
@@ -92,7 +96,13 @@ def _version(said: Document, surveyed: Surveyed, spec: Document, convert: Conver
         served=truth(said, "served"),
         deprecated=deprecated,
         check=() if name == stored else (_seen(view, check(surveyed)),),
+        own=_own(said),
     )
+
+
+def _own(version: Document) -> Own:
+    status = isinstance(get(version, "subresources.status"), dict)
+    return Own(status, _scale(version), dict(_selectable(version)))
 
 
 def _scale(version: Document) -> Scale | None:
@@ -106,12 +116,11 @@ def _scale(version: Document) -> Scale | None:
     )
 
 
-def _selectable(versions: list[Document]) -> Iterator[tuple[str, str]]:
-    for version in versions:
-        for each in items(version, "selectableFields"):
-            steps = jsonpath.simple(text(each, "jsonPath"))
-            if steps is not None:
-                yield ".".join(steps), ".".join(steps)
+def _selectable(version: Document) -> Iterator[tuple[str, str]]:
+    for each in items(version, "selectableFields"):
+        steps = jsonpath.simple(text(each, "jsonPath"))
+        if steps is not None:
+            yield ".".join(steps), ".".join(steps)
 
 
 def check(surveyed: Surveyed) -> Check:

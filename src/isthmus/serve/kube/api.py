@@ -257,7 +257,7 @@ class Dispatcher:
         version = kind.version(target.version) if kind is not None else None
         if kind is None or version is None or (target.namespace and not kind.namespaced):
             raise NotFound("the server could not find the requested resource")
-        return kind, version
+        return kind.seen_in(version), version
 
     async def _resource(self, asked: Asked) -> Response:
         kind, target = asked.kind, asked.target

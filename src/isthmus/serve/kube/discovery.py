@@ -37,9 +37,13 @@ _SCALE = Subresource("scale", ("get", "patch", "update"), "autoscaling", "v1", "
 NO_EXTRAS: Mapping[str, tuple[Subresource, ...]] = {}
 
 
-def subresources(kind: Kind, extras: Mapping[str, tuple[Subresource, ...]]) -> list[Subresource]:
-    """All subresources of a kind, by name."""
+def subresources(
+    kind: Kind, version: str, extras: Mapping[str, tuple[Subresource, ...]]
+) -> list[Subresource]:
+    """All subresources of a kind in a version, by name."""
     found = list(extras.get(kind.resource, ()))
+    served = kind.version(version)
+    kind = kind.seen_in(served) if served is not None else kind
     if kind.status:
         found.append(_STATUS)
     if kind.scale is not None:
@@ -144,7 +148,7 @@ class Discovery:
                 },
                 "verbs": list(sub.verbs),
             }
-            for sub in subresources(kind, self._extras)
+            for sub in subresources(kind, version, self._extras)
         ]
         return said | ({"subresources": below} if below else {})
 
@@ -176,7 +180,7 @@ class Discovery:
         rows = [
             row
             for kind in self._registry.of_version(group, version)
-            for row in self._legacy_rows(kind)
+            for row in self._legacy_rows(kind, version)
         ]
         return {
             "kind": "APIResourceList",
@@ -185,7 +189,7 @@ class Discovery:
             "resources": rows,
         }
 
-    def _legacy_rows(self, kind: Kind) -> Iterator[dict[str, Any]]:
+    def _legacy_rows(self, kind: Kind, version: str) -> Iterator[dict[str, Any]]:
         row: dict[str, Any] = {
             "name": kind.plural,
             "singularName": kind.singular,
@@ -198,7 +202,7 @@ class Discovery:
         if kind.categories:
             row["categories"] = list(kind.categories)
         yield row
-        for sub in subresources(kind, self._extras):
+        for sub in subresources(kind, version, self._extras):
             below = {
                 "name": f"{kind.plural}/{sub.name}",
                 "singularName": "",

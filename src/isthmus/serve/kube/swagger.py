@@ -1,9 +1,9 @@
 """OpenAPI v2 (Swagger), made from the v3 documents.
 
 For `kubectl explain --output=plaintext-openapiv2`, and for the check that kubectl makes itself
-where a kind has no PATCH. v2 says less: what it cannot say (alternatives, null, fields beyond those named) is left out, and
-with it whatever would have a client refuse what the server takes. One `Part` per group and version;
-a whole document is its parts joined, so that a new kind costs its own part.
+where a kind has no PATCH. v2 says less: what it cannot say (alternatives, null, fields beyond those
+named) is left out, and with it whatever would have a client refuse what the server takes. One
+`Part` per group and version; a document is its parts joined: a new kind costs its own part.
 """
 
 from __future__ import annotations
@@ -170,7 +170,8 @@ def _operation(operation: Node) -> Node:
 
 
 def _parameter(said: Node) -> Node:
-    return {name: value for name, value in said.items() if name != "schema"} | said["schema"]
+    schema: Node = said["schema"]
+    return {name: value for name, value in said.items() if name != "schema"} | schema
 
 
 def _responses(responses: Node) -> Iterator[tuple[str, Node]]:

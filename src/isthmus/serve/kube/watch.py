@@ -90,7 +90,7 @@ class Lines:
         seen = entry.seen(self._matches)
         if seen is None:
             return b""
-        key = (self._shape, seen.type, self._first)
+        key = (self._showing, self._shape, seen.type, self._first)
         made = entry.made(key, lambda: self._line(seen))
         self._first = False
         return made

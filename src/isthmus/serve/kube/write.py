@@ -156,7 +156,7 @@ class Editor:
         target = asked.target
         record = await self._reader.record(asked.kind, target.namespace, target.name)
         stored = read_document(record.value, record.revision)
-        return of_document(scale.of(asked.kind, stored))
+        return of_document(_scale_of(asked, stored))
 
     async def _put_scale(self, asked: Asked, options: WriteOptions) -> Answer:
         media = negotiate.body(asked.content_type, negotiate.OBJECT_BODIES)
@@ -181,7 +181,7 @@ class Editor:
         kind, who = asked.kind, self._writing(asked, options, stored=True)
 
         def change(stored: Document) -> Document:
-            wanted = rescale(scale.of(kind, stored))
+            wanted = rescale(_scale_of(asked, stored))
             held = scale.preconditions(wanted)
             metadata = {**stored["metadata"], "resourceVersion": str(held.revision or "")}
             if held.uid:
@@ -192,8 +192,7 @@ class Editor:
         return self._as_scale(asked, await self._write(asked, options, change))
 
     def _as_scale(self, asked: Asked, written: Written) -> Answer:
-        shown = scale.of(asked.kind, written.document)
-        return of_document(shown, warnings=written.warnings)
+        return of_document(_scale_of(asked, written.document), warnings=written.warnings)
 
     # ------------------------------------------------------------------------------------ shared
 
@@ -220,6 +219,11 @@ class Editor:
         body = showing.one(shape, raw, written.revision, self._clock.time())
         said = (*deprecation(asked.kind, asked.version), *warnings, *written.warnings)
         return Answer(body, code, warnings=said)
+
+
+def _scale_of(asked: Asked, stored: Document) -> Document:
+    """The Scale of an object as the version of the URL shows it."""
+    return scale.of(asked.kind, convert(asked.kind, stored, asked.version.name))
 
 
 def _kept(who: Writing, stored: Document, document: Document) -> Document:

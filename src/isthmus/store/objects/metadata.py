@@ -180,6 +180,32 @@ def _merged(base: Any, changes: Document) -> Document:  # noqa: ANN401 - any JSO
     return {field: value for field, value in merged.items() if value is not None}
 
 
+def lets_go(old: Document, new: Document) -> bool:
+    """Whether a write only takes finalizers from an object that is marked.
+
+    Nothing else may hold that up: stored objects may break rules that came later.
+    """
+    held, now = metadata_of(old), metadata_of(new)
+    if not held.get("deletionTimestamp"):
+        return False
+    fewer = set(_texts(now.get("finalizers"))) < set(_texts(held.get("finalizers")))
+    return fewer and _fixed(old) == _fixed(new)
+
+
+_MOVING: Final = frozenset({"finalizers", "managedFields", "resourceVersion", "generation"})
+
+
+def _fixed(document: Document) -> Document:
+    apart = ("apiVersion", "kind", "metadata")
+    kept = {name: value for name, value in document.items() if name not in apart}
+    meta = metadata_of(document)
+    return kept | {"metadata": {name: meta[name] for name in meta if name not in _MOVING}}
+
+
+def _texts(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
 def update_faults(old: Document, wanted: Document) -> Iterator[Cause]:
     """Fixed fields that `wanted` gives another value than `old` has.
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from isthmus.aio import Clock
-from isthmus.errors import Cause
+from isthmus.errors import Cause, Invalid
 from isthmus.model import intake
 from isthmus.model.key import Key
 from isthmus.model.kind import Document, Kind
@@ -206,14 +206,15 @@ class Objects:
     async def _update(
         self, step: _Step, faults: Sequence[Cause], *, dry_run: bool
     ) -> Written | Refused:
-        kind, name = step.kind, step.record.key.name
-        step = step._replace(new=_checked(kind, name, step.new, step.old, faults))
+        kind = step.kind
+        if faults or not metadata.lets_go(step.old, step.new):
+            step = step._replace(new=_stepped(step, faults))
         if deletion.gone(kind, step.new):
             return await self._remove(step, dry_run=dry_run)
         admitted = await self._admitted(step.proposed())
         new = admitted.document or step.new
         if new is not step.new:
-            new = _checked(kind, name, new, step.old)
+            new = _stepped(step._replace(new=new))
         new = metadata.counted(kind, step.old, metadata.with_old_times(step.old, new))
         return await self._replace(step._replace(new=new), admitted, dry_run=dry_run)
 
@@ -311,6 +312,21 @@ def _checked(
     if causes:
         raise refusals.invalid(kind, name, causes)
     return document
+
+
+def _stepped(step: _Step, faults: Sequence[Cause] = ()) -> Document:
+    """`_checked` of an update. What only writes a status is not refused for what stood before."""
+    kind, name = step.kind, step.record.key.name
+    try:
+        return _checked(kind, name, step.new, step.old, faults)
+    except Invalid as refused:
+        if step.subresource != "status":
+            raise
+        held = set(intake.faults(kind, step.old, step.old))
+        new = [cause for cause in refused.causes if cause not in held]
+        if new:
+            raise refusals.invalid(kind, name, new) from None
+        return codec.copy(step.new)
 
 
 def _encoded(kind: Kind, name: str, document: Document) -> bytes:

@@ -9,6 +9,7 @@ from isthmus.model import intake
 from isthmus.model.crd import Unusable, kind_of
 from isthmus.model.crd.kinds import UNCHECKED
 from isthmus.model.kind import Kind
+from isthmus.model.registry import by_resource
 from isthmus.model.walk import MAX_FILLED, defaults
 from tests.unit.model.crd.widgets import SCHEMA, Said, definition, version, widget
 
@@ -38,6 +39,26 @@ def test_a_definition_says_everything_of_its_kind() -> None:
     ending = kind_of(definition()["spec"], "u", ending=True)
     assert "create" not in ending.verbs
     assert "delete" in ending.verbs
+
+
+def test_each_version_has_subresources_and_selectable_fields_of_its_own() -> None:
+    plain = version("v1", storage=False, subresources={}, selectableFields=[])
+    found = kind(version("v2"), plain)
+    new, old = (found.seen_in(each) for each in found.versions)
+    assert (new.status, new.scale, new.field_selectors) == (
+        True, found.scale, {"spec.color": "spec.color"},
+    )  # fmt: skip
+    assert (old.status, old.scale, old.field_selectors) == (False, None, {})
+    assert found.seen_in(found.versions[1]) is old
+    built_in = by_resource("apps", "deployments")
+    assert built_in is not None
+    assert built_in.seen_in(built_in.versions[0]) is built_in
+
+
+def test_another_edition_says_something_else() -> None:
+    assert kind(version()).edition == kind(version()).edition
+    assert kind(version()).edition != kind(version(selectableFields=[])).edition
+    assert kind_of(definition()["spec"], "u", ending=True).edition == kind(version()).edition
 
 
 def test_objects_are_checked_as_a_whole() -> None:

@@ -10,6 +10,7 @@ from isthmus.model.meta import Object
 from isthmus.model.registry import Registry
 from isthmus.model.schema import Schema, Type
 from isthmus.model.shapes import INT32, STRING, resource, structure
+from tests.unit.model.crd.widgets import definition, version
 from tests.unit.serve.kube.serving import serving
 
 OLD, NEW = "/apis/example.org/v1beta1", "/apis/example.org/v1"
@@ -180,3 +181,48 @@ async def test_the_rules_are_those_of_the_version_that_was_asked() -> None:
         media = "application/apply-patch+yaml"
         born = {**named, "spec": {"number": 9}}
         assert (await served.admin.ask("PATCH", path, born, content_type=media)).code == 422
+
+
+async def test_subresources_and_selectable_fields_are_those_of_the_version() -> None:
+    plain = version("v1", subresources={}, selectableFields=[])
+    beta = version("v1beta1", storage=False)
+    kind = kind_of(definition(plain, beta)["spec"], "u1")
+    base = "/apis/shop.example.com"
+    async with serving(kinds=Registry([kind])) as served:
+        get, ask = served.admin.get, served.admin.ask
+        v1, v1beta1 = (f"{base}/{name}/namespaces/shop/widgets" for name in ("v1", "v1beta1"))
+        body = {"metadata": {"name": "a"}, "spec": {"color": "red"}, "status": {"note": "kept"}}
+        assert (await served.admin.post(v1, body)).json["status"] == {"note": "kept"}
+        for name in ("status", "scale"):
+            assert (await get(f"{v1}/a/{name}")).code == 404
+            assert (await get(f"{v1beta1}/a/{name}")).code == 200
+        patch = {"status": {"note": "new"}, "spec": {"replicas": 5}}
+        merge = "application/merge-patch+json"
+        held = (await ask("PATCH", f"{v1beta1}/a", patch, content_type=merge)).json
+        assert (held["status"], held["spec"]["replicas"]) == ({"note": "kept"}, 5)
+        assert held["metadata"]["generation"] == 2
+        held = (await ask("PATCH", f"{v1beta1}/a/status", patch, content_type=merge)).json
+        assert (held["status"], held["metadata"]["generation"]) == ({"note": "new"}, 2)
+        # Without the subresource a status is a field like any other.
+        patch = {"status": {"note": "newer"}}
+        held = (await ask("PATCH", f"{v1}/a", patch, content_type=merge)).json
+        assert (held["status"], held["metadata"]["generation"]) == ({"note": "newer"}, 3)
+        scale = (await get(f"{v1beta1}/a/scale")).json
+        assert scale["spec"] == {"replicas": 5}
+        selected = "?fieldSelector=spec.color%3Dred"
+        assert len((await get(v1beta1 + selected)).json["items"]) == 1
+        refused = await get(v1 + selected)
+        assert (refused.code, refused.json["message"]) == (
+            400, "field label not supported: spec.color",
+        )  # fmt: skip
+        rows = {name: (await get(f"{base}/{name}")).json["resources"] for name in ("v1", "v1beta1")}
+        names = {name: [row["name"] for row in found] for name, found in rows.items()}
+        assert names == {
+            "v1": ["widgets"], "v1beta1": ["widgets", "widgets/scale", "widgets/status"],
+        }  # fmt: skip
+        asked = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        (group,) = (await get("/apis", Accept=asked)).json["items"]
+        told = {each["version"]: each["resources"][0] for each in group["versions"]}
+        assert "subresources" not in told["v1"]
+        below = [each["subresource"] for each in told["v1beta1"]["subresources"]]
+        assert below == ["scale", "status"]
