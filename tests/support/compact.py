@@ -12,6 +12,12 @@ it into the linked cluster X. What is left out has a usual value.
             eps: [{ip, pod or ew, ready, serving, terminating, zone, hints, host}]
     sp      spec            node    zone            rs, job     owner: [Kind, name]
     server  pods or ews (matchLabels), raw_pods (a whole selector), port, protocol, access
+    saz     server (name) or servers (matchLabels), client
+    az      on: a Server's name, or [Kind.group, name]; needs: [Kind.group name or namespace/name]
+    mtls    ids, or refs: [[Kind, name] or [Kind, name, namespace]]
+    nets    networks: [cidr or {cidr, except}]
+    limit   on (a Server's name), total, identity, overrides: [[rate, [account, ...]]]
+    hr, phr, gr   a route on a Server: on, rules, hosts, created
     ew      ips, ports, id, sni, labels, opaque, ready, owner
     split   service, backends: [[service, weight]]
     route   service, port, of (the Service's namespace, if it is another one)
@@ -44,6 +50,14 @@ RESOURCES = {
     "rs": "replicasets.apps",
     "job": "jobs.batch",
     "server": "servers.policy.linkerd.io",
+    "saz": "serverauthorizations.policy.linkerd.io",
+    "az": "authorizationpolicies.policy.linkerd.io",
+    "mtls": "meshtlsauthentications.policy.linkerd.io",
+    "nets": "networkauthentications.policy.linkerd.io",
+    "limit": "httplocalratelimitpolicies.policy.linkerd.io",
+    "hr": "httproutes.gateway.networking.k8s.io",
+    "phr": "httproutes.policy.linkerd.io",
+    "gr": "grpcroutes.gateway.networking.k8s.io",
     "ew": "externalworkloads.workload.linkerd.io",
     "split": "trafficsplits.split.smi-spec.io",
     "route": "httproutes.gateway.networking.k8s.io",
@@ -105,6 +119,14 @@ _KINDS = {
     "rs": ("apps/v1", "ReplicaSet"),
     "job": ("batch/v1", "Job"),
     "server": ("policy.linkerd.io/v1beta3", "Server"),
+    "saz": ("policy.linkerd.io/v1beta1", "ServerAuthorization"),
+    "az": ("policy.linkerd.io/v1alpha1", "AuthorizationPolicy"),
+    "mtls": ("policy.linkerd.io/v1alpha1", "MeshTLSAuthentication"),
+    "nets": ("policy.linkerd.io/v1alpha1", "NetworkAuthentication"),
+    "limit": ("policy.linkerd.io/v1alpha1", "HTTPLocalRateLimitPolicy"),
+    "hr": ("gateway.networking.k8s.io/v1", "HTTPRoute"),
+    "phr": ("policy.linkerd.io/v1beta3", "HTTPRoute"),
+    "gr": ("gateway.networking.k8s.io/v1", "GRPCRoute"),
     "ew": ("workload.linkerd.io/v1beta1", "ExternalWorkload"),
     "split": ("split.smi-spec.io/v1alpha4", "TrafficSplit"),
     "route": ("gateway.networking.k8s.io/v1", "HTTPRoute"),
@@ -328,7 +350,7 @@ def _server(compact: Compact, _mesh: str) -> Document:
         spec["podSelector"] = compact["raw_pods"]
     if "ews" in compact:
         spec["externalWorkloadSelector"] = {"matchLabels": dict(compact["ews"])}
-    return {"metadata": _meta(compact), "spec": spec}
+    return {"metadata": _dated(compact), "spec": spec}
 
 
 def _workload(compact: Compact, _mesh: str) -> Document:
@@ -378,6 +400,94 @@ def _link(compact: Compact, _mesh: str) -> Document:
     }
 
 
+POLICY = "policy.linkerd.io"
+_OF_GROUP = {
+    "Server": POLICY,
+    "MeshTLSAuthentication": POLICY,
+    "NetworkAuthentication": POLICY,
+    "GRPCRoute": "gateway.networking.k8s.io",
+}
+
+
+def _kind_ref(text: str) -> Document:
+    """`Server`, `HTTPRoute.policy.linkerd.io`; most kinds are of one group only."""
+    kind, _, group = text.partition(".")
+    return {"group": group or _OF_GROUP.get(kind, ""), "kind": kind}
+
+
+def _server_authorization(compact: Compact, _mesh: str) -> Document:
+    choice = (
+        {"name": compact["server"]}
+        if "server" in compact
+        else {"selector": {"matchLabels": dict(compact["servers"])}}
+    )
+    return {"metadata": _meta(compact), "spec": {"server": choice, "client": compact["client"]}}
+
+
+def _authorization_policy(compact: Compact, _mesh: str) -> Document:
+    on = compact["on"]
+    kind, name = ("Server", on) if isinstance(on, str) else on
+    return {
+        "metadata": _meta(compact),
+        "spec": {
+            "targetRef": {**_kind_ref(kind), "name": name},
+            "requiredAuthenticationRefs": [_needed(each) for each in compact.get("needs", ())],
+        },
+    }
+
+
+def _needed(text: str) -> Document:
+    kind, _, path = text.partition(" ")
+    namespace, name = _split(path)
+    return {**_kind_ref(kind), "name": name, **({"namespace": namespace} if namespace else {})}
+
+
+def _mesh_tls(compact: Compact, _mesh: str) -> Document:
+    if "ids" in compact:
+        return {"metadata": _meta(compact), "spec": {"identities": list(compact["ids"])}}
+    refs = [
+        {"kind": kind, "name": name, **({"namespace": more[0]} if more else {})}
+        for kind, name, *more in compact["refs"]
+    ]
+    return {"metadata": _meta(compact), "spec": {"identityRefs": refs}}
+
+
+def _networks(compact: Compact, _mesh: str) -> Document:
+    listed = [
+        dict(one) if isinstance(one, Mapping) else {"cidr": one} for one in compact["networks"]
+    ]
+    return {"metadata": _meta(compact), "spec": {"networks": listed}}
+
+
+def _limit(compact: Compact, _mesh: str) -> Document:
+    spec: Document = {"targetRef": {**_kind_ref("Server"), "name": compact["on"]}}
+    for name in ("total", "identity"):
+        if name in compact:
+            spec[name] = {"requestsPerSecond": compact[name]}
+    spec["overrides"] = [
+        {
+            "requestsPerSecond": rate,
+            "clientRefs": [_needed(f"ServiceAccount {account}") for account in accounts],
+        }
+        for rate, accounts in compact.get("overrides", ())
+    ]
+    return {"metadata": _dated(compact), "spec": spec}
+
+
+def _dated(compact: Compact) -> Document:
+    return _meta(compact) | {"creationTimestamp": compact.get("created")}
+
+
+def _server_route(compact: Compact, _mesh: str) -> Document:
+    parent = {"group": POLICY, "kind": "Server", "name": compact["on"]}
+    parent |= compact.get("parent", {})
+    spec: Document = {"parentRefs": [parent]}
+    for key, name in (("rules", "rules"), ("hosts", "hostnames")):
+        if key in compact:
+            spec[name] = compact[key]
+    return {"metadata": _dated(compact), "spec": spec}
+
+
 _SPREAD: Mapping[str, Callable[[Compact, str], Document]] = {
     "ns": _namespace,
     "svc": _service,
@@ -388,6 +498,14 @@ _SPREAD: Mapping[str, Callable[[Compact, str], Document]] = {
     "rs": _owned,
     "job": _owned,
     "server": _server,
+    "saz": _server_authorization,
+    "az": _authorization_policy,
+    "mtls": _mesh_tls,
+    "nets": _networks,
+    "limit": _limit,
+    "hr": _server_route,
+    "phr": _server_route,
+    "gr": _server_route,
     "ew": _workload,
     "split": _split_object,
     "route": _route,
