@@ -94,3 +94,18 @@ def test_a_network_that_is_none_changes_nothing(inside: Namespace) -> None:
 def test_rules_that_do_not_know_the_proxy_are_none() -> None:
     with pytest.raises(ValueError, match="into itself"):
         redirect.install(Rules(None, None))
+
+
+# ------------------------------------------------------------------------------------- of a node
+
+
+def test_a_node_leads_what_others_send_to_services() -> None:
+    with netns.pod() as node:
+        for port in (80, 4140):
+            netns.serve(node, port)
+        with node.entered():
+            redirect.lead(redirect.Lead(("10.96.0.0/16",), ("10.96.0.10",)))
+        with netns.beyond(node) as client:
+            assert netns.ask(client, "10.96.3.4", 80) == "4140"
+            assert netns.ask(client, ADDRESS, 80) == "80"
+            assert netns.ask(client, "10.96.0.10", 80) != "4140"

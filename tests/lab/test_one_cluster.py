@@ -21,6 +21,11 @@ FETCH = (
     "import sys, urllib.request as u;"
     " print(u.build_opener(u.ProxyHandler({})).open(sys.argv[1], timeout=3).status)"
 )
+FETCH_ERROR = (
+    "import sys, urllib.request as u\n"
+    "try: u.build_opener(u.ProxyHandler({})).open(sys.argv[1], timeout=3)\n"
+    "except Exception as e: print(type(getattr(e, 'reason', e)).__name__)"
+)
 MOUNTS = [
     {"name": "conf", "mountPath": "/etc/conf"},
     {"name": "conf", "mountPath": "/not-there/file.txt", "subPath": "file.txt"},
@@ -220,6 +225,14 @@ def test_a_load_balancer_has_an_address_and_a_port_on_the_machine(lab: LabProces
     assert opener.open(f"http://{published[0]['host']}/", timeout=10).status == 200
     pod = name_of(echo_pods(lab)[0])
     assert fetch(lab, pod, "http://172.17.1.128/") == "200"
+
+
+def test_a_pod_without_a_sidecar_reaches_services_by_name_and_address(lab: LabProcess) -> None:
+    pod, ip = name_of(echo_pods(lab)[0]), lab.get("svc", "echo")["spec"]["clusterIP"]
+    for host in ("echo", "echo.default.svc.cluster.local", ip):
+        assert fetch(lab, pod, f"http://{host}/") == "200"
+    none = inside(lab, pod, "python3", "-c", FETCH_ERROR, f"http://{ip}:81/").strip()
+    assert none in ("ConnectionResetError", "RemoteDisconnected", "ConnectionRefusedError")
 
 
 # ------------------------------------------------------------------------------------ logs and exec

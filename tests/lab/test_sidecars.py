@@ -269,6 +269,12 @@ def test_a_client_outside_the_mesh_is_let_in_and_has_no_name(lab: LabProcess) ->
     assert {"l5d-client-id", "x-forwarded-client-cert"} & got["headers"].keys() == set()
 
 
+def test_a_client_outside_the_mesh_reaches_a_service_by_its_name(lab: LabProcess) -> None:
+    got = fetch(lab, "default/plain", "http://smiley.faces/center/")
+    assert got["status"] == 200
+    assert {"l5d-client-id", "x-forwarded-client-cert"} & got["headers"].keys() == set()
+
+
 def test_the_page_is_reached_from_this_machine_and_every_cell_is_fine(lab: LabProcess) -> None:
     published = lab.status["clusters"][0]["published"]
     at = next(each["host"] for each in published if each["service"] == "faces/faces-gui")
@@ -379,6 +385,7 @@ def proxies_again(lab: LabProcess) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (
             json.loads(done.stdout)["proxies"] if done.returncode == 0 else []
         )
-        if len(found) == 5 and all(len(each["types"]) == 4 for each in found):
+        sidecars = [each for each in found if not each["proxy"].startswith("node/")]
+        if len(sidecars) == 5 and all(len(each["types"]) == 4 for each in sidecars):
             return found
     raise AssertionError("not all proxies came back")

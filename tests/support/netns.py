@@ -37,6 +37,25 @@ def pod() -> Iterator[Namespace]:
         made.close()
 
 
+@contextmanager
+def beyond(inside: Namespace) -> Iterator[Namespace]:
+    """Who has `inside` as a router. Its link ends with it."""
+    made = Namespace.make("beyond")
+    try:
+        with inside.entered(), IPRoute() as routes:
+            outer = routes.link_lookup(ifname="eth1")[0]
+            routes.link("set", index=outer, net_ns_fd=made.handle)
+        with made.entered(), IPRoute() as routes:
+            routes.link("set", index=1, state="up")
+            here = routes.link_lookup(ifname="eth1")[0]
+            routes.addr("add", index=here, address="10.9.9.1", prefixlen=24)
+            routes.link("set", index=here, state="up")
+            routes.route("add", dst="default", gateway=ADDRESS)
+        yield made
+    finally:
+        made.close()
+
+
 def serve(inside: Namespace, port: int) -> None:
     """Who connects there is told the port."""
     listening = inside.listen("0.0.0.0", port)

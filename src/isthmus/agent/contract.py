@@ -98,7 +98,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     log: Path
     """Where its Envoy writes."""
     token: Token
+    identity: str = ""
+    """What its certificate proves; "" for that of the seat's ServiceAccount."""
     redirect: bool = True
+    serves: tuple[str, ...] = ()
+    """Networks that others reach through it: of a node's proxy, those of Services."""
+    spares: tuple[str, ...] = ()
+    """Addresses inside of those that they reach without it."""
     skip_inbound: tuple[tuple[int, int], ...] = ()
     """Ranges of ports, both ends included, that do not pass the proxy."""
     skip_outbound: tuple[tuple[int, int], ...] = ()

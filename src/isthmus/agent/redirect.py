@@ -13,7 +13,7 @@ is known by its user; where there is but one user (rootless), by the mark of its
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any, Final, NamedTuple
 
@@ -63,23 +63,47 @@ def install(rules: Rules) -> None:
         Unavailable: the kernel refuses: no right, or no nf_tables.
     """
     subnets = _subnets(rules.skip_subnets)
+    _replace(
+        {
+            "in": ("prerouting", _inbound(rules)),
+            "out": ("output", _outbound(rules, subnets)),
+        }
+    )
+
+
+def _replace(chains: Mapping[str, tuple[str, list[tuple[Expression, ...]]]]) -> None:
+    """The table anew, with these chains: name to hook and rules."""
     remove()
     try:
         tables = NFTables(nfgen_family=_IPV4)
         try:
             tables.begin()
             tables.table("add", name=TABLE)
-            _chain(tables, "in", "prerouting")
-            _chain(tables, "out", "output")
-            for expressions in _inbound(rules):
-                _rule(tables, "in", expressions)
-            for expressions in _outbound(rules, subnets):
-                _rule(tables, "out", expressions)
+            for name, (hook, _) in chains.items():
+                _chain(tables, name, hook)
+            for name, (_, rules) in chains.items():
+                for expressions in rules:
+                    _rule(tables, name, expressions)
             tables.commit()
         finally:
             tables.close()
     except (OSError, NetlinkError) as fault:
         raise Unavailable(f"the kernel takes no redirect rules: {fault}") from fault
+
+
+class Lead(NamedTuple):
+    """What leads others through the proxy of their node: all TCP to `networks`, but to `spared`."""
+
+    networks: tuple[str, ...]
+    spared: tuple[str, ...] = ()
+
+
+def lead(rules: Lead) -> None:
+    """Make the table of a node; see `install`."""
+    spared, networks = _subnets(rules.spared), _subnets(rules.networks)
+    passing = [(*_address(_DESTINATION, each), _accept()) for each in spared]
+    led = [(*_tcp(), *_address(_DESTINATION, each), *_redirect(OUTBOUND)) for each in networks]
+    _replace({"in": ("prerouting", [*passing, *led])})
 
 
 def remove() -> None:

@@ -68,7 +68,8 @@ class Workload:
         self.place = place
         self.standing = Standing()
         seat = place.seat
-        self.identity = tools.realm.name(Account(seat.namespace, seat.account))
+        own = tools.realm.name(Account(seat.namespace, seat.account))
+        self.identity = place.identity or own
         self._tools = tools
         self._clock, self._random, self._log = tools.means
         self._directory = Directory(place.folder / "proxy", tools.uid)
@@ -154,9 +155,12 @@ class Workload:
                     self._directory.write(held)
 
     async def _install(self) -> None:
-        if not self.place.redirect:
-            return
         place = self.place
+        if place.serves:
+            lead = redirect.Lead(place.serves, place.spares)
+            await self._tools.hand.inside(place.namespace, lambda: redirect.lead(lead))
+        if not place.redirect:
+            return
         uid = self._tools.uid
         rules = redirect.Rules(
             uid,
@@ -307,7 +311,7 @@ class Workload:
         self._tell(running=False, ready=False, why="stopped")
 
     async def _remove_rules(self) -> None:
-        if not self.place.redirect:
+        if not self.place.redirect and not self.place.serves:
             return
         try:
             await self._tools.hand.inside(self.place.namespace, redirect.remove)

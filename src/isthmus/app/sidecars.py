@@ -18,7 +18,7 @@ def envoy_bootstrap(mark: int = 0) -> Bootstrap:
     def make(seat: Seat) -> bytes:
         said = envoy.Bootstrap(
             id=f"{seat.namespace}/{seat.name}",
-            workload=seat.account,
+            workload=seat.account or seat.name,
             ads=ADS,
             admin=ADMIN,
             zone=seat.zone,

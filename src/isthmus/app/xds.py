@@ -1,7 +1,8 @@
 """xDS: who may come, by certificate; which dialect each is told in; who has heard of what.
 
 A certificate names a ServiceAccount. The node that a proxy says it is, `NAMESPACE/NAME`, only
-chooses among the workloads of that account: one of them must bear the name.
+chooses among the workloads of that account: one of them must bear the name. The certificate of a
+host names a Node, whose own Envoy is `/NODE`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from isthmus.ir.identity import parse_identity
 from isthmus.ir.names import Ref
 from isthmus.mesh.policy_tables import EXTERNAL_WORKLOADS
 from isthmus.mesh.queries import target_id, trust_domain
-from isthmus.mesh.tables import PODS, SERVICE_PODS, SERVICES, SLICES, SLICES_BY_SERVICE
+from isthmus.mesh.tables import NODES, PODS, SERVICE_PODS, SERVICES, SLICES, SLICES_BY_SERVICE
 from isthmus.mesh.workloads import external_ref, pod_ref, workload_identity
 from isthmus.model.key import ObjectKey
 from isthmus.proto.xds import ENDPOINTS
@@ -37,6 +38,7 @@ LEAVING: Final = "/leaving"
 
 _ENVOY: Final = envoy.EnvoyDialect()
 _GRPC: Final = grpc.GrpcDialect()
+_NODE: Final = envoy.NodeDialect()
 _VARIANTS: Final = ("", "tcp", "plain")
 """Of a target, in Envoy's dialect."""
 
@@ -81,6 +83,9 @@ def admission(board: Reads, own: Realm, cluster: str) -> Admit:
     """Admits the proxies of the cluster's own workloads."""
 
     def admit(peer: Peer, node: Node) -> Proxy | Refusal:
+        host = own.host(peer.identities[0]) if len(peer.identities) == 1 else None
+        if host is not None:
+            return _of_host(board, cluster, host, node)
         account = _account(own, peer)
         if account is None:
             return Refusal("UNAUTHENTICATED", "no certificate of a workload of this mesh")
@@ -99,6 +104,21 @@ def admission(board: Reads, own: Realm, cluster: str) -> Admit:
         return Proxy(name, _ENVOY, board.read(envoy.asker, workload))
 
     return admit
+
+
+def _of_host(board: Reads, cluster: str, host: str, node: Node) -> Proxy | Refusal:
+    """The Envoy of a node. A host whose Node was deleted is not known any more."""
+    if node.id != f"/{host}":
+        return Refusal("PERMISSION_DENIED", f"the host {host!r} is not {node.id[:128]!r}")
+    if not board.read(is_node, ObjectKey(cluster, "", host)):
+        return Refusal("PERMISSION_DENIED", f"there is no Node {host!r}")
+    return Proxy(f"node/{host}", _NODE, envoy.NodeAsker(cluster, host))
+
+
+@query
+def is_node(db: View, key: ObjectKey) -> bool:
+    """Whether there is such a Node."""
+    return NODES.get(db, key) is not None
 
 
 def _account(own: Realm, peer: Peer) -> Account | None:

@@ -20,6 +20,7 @@ from isthmus.errors import Unavailable
 from isthmus.lab.leaving import Leaving
 from isthmus.lab.network import relay
 from isthmus.lab.network.namespace import Namespace
+from isthmus.lab.nodeproxy import NodeProxy
 from isthmus.lab.pods import sidecar
 from isthmus.lab.pods.states import Record, Running, Terminated, Waiting
 from isthmus.model.document import items, text, texts
@@ -73,6 +74,14 @@ class Agents:
         while cluster not in self._agents:
             await self._means.clock.sleep(0.01)
         await self._agents[cluster].ready()
+
+    def of_node(self, proxy: NodeProxy) -> Workload:
+        """The proxy of a cluster's nodes, not started yet. The cluster's agent must be ready."""
+        folder = self._folder / f"{proxy.at.name}-node"
+        for each in (self._folder, folder):  # the Envoy's own user passes through
+            each.mkdir(exist_ok=True)
+            each.chmod(0o711)
+        return self._agents[proxy.at.name].beside(proxy.place(folder))
 
     def beside(self, place: sidecar.Place) -> sidecar.Sidecar | None:
         """The proxy of a pod that was injected; None for others."""

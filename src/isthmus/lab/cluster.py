@@ -26,6 +26,7 @@ from isthmus.lab.network.fabric import Fabric, Router
 from isthmus.lab.network.names import NameRelay
 from isthmus.lab.network.namespace import Namespace
 from isthmus.lab.network.relay import DatagramRelay, Relay
+from isthmus.lab.nodeproxy import NodeProxy, keep
 from isthmus.lab.pods.api import Api, client_context
 from isthmus.lab.pods.context import Tools
 from isthmus.lab.pods.naming import Naming
@@ -70,6 +71,7 @@ class Cluster:
             means.log,
         )  # fmt: skip
         self._ready = asyncio.Event()
+        self._has_agent = False
         self.nodes: Nodes | None = None
         self.balancers: Balancers | None = None
 
@@ -112,13 +114,29 @@ class Cluster:
         agents, endpoints = self._means.agents, self.server.endpoints()
         if agents is None or not {"identity", "xds"} <= endpoints.keys():
             return
-        flags, name = self.at.cluster.server, self.at.name
-        realm = ca.Realm(
+        name = self.at.name
+        group.create_task(agents.run(name, self._realm, self._inside, endpoints))
+        await agents.ready(name)
+        self._has_agent = True
+
+    @property
+    def _realm(self) -> ca.Realm:
+        flags = self.at.cluster.server
+        return ca.Realm(
             str(flags.get("trust_domain") or "cluster.local"),
             str(flags.get("control_plane_namespace") or "linkerd"),
         )
-        group.create_task(agents.run(name, realm, self._inside, endpoints))
-        await agents.ready(name)
+
+    async def _start_node_proxy(self, admin: Api) -> None:
+        """For pods without a sidecar; nobody waits for it."""
+        agents, means = self._means.agents, self._means
+        if agents is None or not self._has_agent:
+            return
+        proxy = NodeProxy(
+            at=self.at, realm=self._realm, inside=self._inside, api=admin,
+            log=means.folder / "clusters" / self.at.name / "node-proxy.log", clock=means.clock,
+        )  # fmt: skip
+        await keep(agents.of_node(proxy), means.clock, means.log)
 
     def _authority(self) -> ca.Authority:
         home = self.server.data_dir / "ca"
@@ -186,6 +204,7 @@ class Cluster:
         group.create_task(self.nodes.run())
         group.create_task(self.balancers.run())
         await self.nodes.synced()
+        group.create_task(self._start_node_proxy(admin))
         applier = Applier(admin)
         for path in at.cluster.manifests:
             await applier.file(path)

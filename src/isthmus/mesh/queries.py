@@ -40,6 +40,7 @@ from isthmus.mesh.outbound import outbound
 from isthmus.mesh.profiles import profile
 from isthmus.mesh.proxy import inbounds, proxy_view
 from isthmus.mesh.scope import (
+    EVERYTHING,
     Scope,
     in_scope,
     instances,
@@ -67,6 +68,7 @@ from isthmus.model.key import ObjectKey
 
 __all__ = [
     "ELSEWHERE",
+    "EVERYTHING",
     "AddressHost",
     "Answerers",
     "Authority",

@@ -83,6 +83,32 @@ def test_nobody_else_does(who: Peer, said: str, status: str) -> None:
     assert found.status == status
 
 
+def host(name: str) -> Peer:
+    return Peer("ipv4:127.0.0.1:4000", (REALM.host_uri(name),))
+
+
+def test_a_node_s_own_envoy_comes_by_the_certificate_of_its_host() -> None:
+    found = admit(host("n1"), node("/n1"), {"node": "n1"})
+    assert isinstance(found, Proxy)
+    assert found.name == "node/n1"
+    assert (found.asker.cluster, found.asker.node) == (LOCAL, "n1")
+
+
+@pytest.mark.parametrize(
+    ("who", "said"),
+    [
+        (host("n1"), "/n2"),
+        (host("n1"), "shop/cart-a"),
+        (host("n1"), "n1"),
+        (host("n2"), "/n2"),
+        (Peer("x", (REALM.server_uri(LOCAL),)), "/n1"),
+        (peer("shop", "cart"), "/n1"),
+    ],
+)
+def test_nobody_else_is_a_node(who: Peer, said: str) -> None:
+    assert isinstance(admit(who, node(said), POD, {"node": "n1"}), Refusal)
+
+
 # ----------------------------------------------------------------------------------- who has heard
 
 

@@ -12,15 +12,19 @@ Its words:
 
 from isthmus.dialects.envoy.bootstrap import Bootstrap, bootstrap
 from isthmus.dialects.envoy.faults import faults
+from isthmus.dialects.envoy.node import NodeAsker, NodeDialect, node_view
 from isthmus.dialects.envoy.view import Asker, EnvoyDialect, SidecarView, asker, sidecar_view
 
 __all__ = [
     "Asker",
     "Bootstrap",
     "EnvoyDialect",
+    "NodeAsker",
+    "NodeDialect",
     "SidecarView",
     "asker",
     "bootstrap",
     "faults",
+    "node_view",
     "sidecar_view",
 ]
