@@ -43,8 +43,9 @@ CHUNK: Final = 64 * 1024
 
 KUBELET: Final = 10250
 """Where kubelets listen unless their Node says otherwise."""
-ADDRESSES: Final = ("InternalIP", "ExternalIP", "Hostname")
-"""Kinds of a Node's addresses, the preferred one first."""
+ADDRESSES: Final = ("InternalIP", "ExternalIP")
+"""Kinds of a Node's addresses, the preferred one first. Names are not looked up: whoever answers
+for a name could have it lead anywhere."""
 
 EXEC_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
@@ -227,13 +228,22 @@ def _kind(plural: str) -> Kind:
 
 
 def kubelet_of(node: Document) -> str:
-    """Where a Node's kubelet listens, as `host:port`; Unavailable when it does not say."""
+    """Where a Node's kubelet listens, as `host:port`; Unavailable when it does not say.
+
+    BadRequest for an address that no node has, and for any port of this machine (where a lab's
+    nodes may live) but the kubelet's own. Whatever listens there must besides show a certificate of
+    this cluster's CA for the address, and is asked for logs and execs alone.
+    """
+    name = text(node, "metadata.name")
     found = {text(each, "type"): text(each, "address") for each in items(node, "status.addresses")}
     host = next((found[kind] for kind in ADDRESSES if found.get(kind)), "")
     if not host:
-        raise Unavailable(f"node {text(node, 'metadata.name')} has no address")
+        raise Unavailable(f"node {name} has no address")
     port = number(node, "status.daemonEndpoints.kubeletEndpoint.Port", KUBELET) or KUBELET
-    return f"{_host(host)}:{port}"
+    ip = _address(host, f"node {name}")
+    if not 0 < port < 65536 or (ip.is_loopback and port != KUBELET):
+        raise BadRequest(f"port {port} of node {name} at {ip} is not one to connect to")
+    return f"{_host(str(ip))}:{port}"
 
 
 def _host(name: str) -> str:
@@ -268,20 +278,45 @@ def pod_target(name: str) -> tuple[str, str, str]:
     return scheme, parts[0], parts[1] if len(parts) == 2 else ""
 
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
 def proxyable(address: str, name: str) -> str:
     """An address that a pod may have. What anybody can write into a status leads nowhere else."""
     if not address:
         raise Unavailable(f"pod {name} has no address yet")
-    try:
-        ip = _meant(ipaddress.ip_address(address))
-    except ValueError:
-        raise BadRequest(f"the address of pod {name} is none") from None
-    if ip.is_loopback or ip.is_link_local or ip.is_unspecified or ip.is_multicast:
+    ip = _address(address, f"pod {name}")
+    if ip.is_loopback:
         raise BadRequest(f"the address {ip} of pod {name} is not one to connect to")
     return str(ip)
+
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_NO_HOST: Final = tuple(
+    ipaddress.ip_network(each)
+    for each in (
+        "0.0.0.0/8",  # this network
+        "240.0.0.0/4",  # reserved, and broadcast
+        "::/96",  # IPv4-compatible, without ::1
+        "64:ff9b::/96",  # NAT64: an IPv4 address is meant
+        "64:ff9b:1::/48",  # NAT64 of this site
+        "2001::/32",  # Teredo
+        "2002::/16",  # 6to4
+        "fec0::/10",  # site-local, of old
+    )
+)
+"""Where nothing of a cluster lives; several lead to any IPv4 address (IANA: special-purpose)."""
+
+
+def _address(said: str, whose: str) -> _Address:
+    """The address that is meant; BadRequest unless it can be that of a single host."""
+    try:
+        ip = _meant(ipaddress.ip_address(said))
+    except ValueError:
+        raise BadRequest(f"the address of {whose} is none") from None
+    scoped = getattr(ip, "scope_id", None) is not None
+    strange = ip.is_link_local or ip.is_unspecified or ip.is_multicast or scoped
+    if strange or (not ip.is_loopback and any(ip in each for each in _NO_HOST)):
+        raise BadRequest(f"the address {ip} of {whose} is not one to connect to")
+    return ip
 
 
 def _meant(ip: _Address) -> _Address:
