@@ -17,6 +17,7 @@ from isthmus.errors import IsthmusError
 
 COMMANDS = {
     "agent": ("isthmus.cli.commands.agent:agent", "Run a host's proxies; make join tokens."),
+    "check": ("isthmus.cli.commands.check:check", "Check a cluster and its mesh."),
     "diagnostics": (
         "isthmus.cli.commands.diagnostics:diagnostics",
         "Ask a control plane what it tells proxies.",

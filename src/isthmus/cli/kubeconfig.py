@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from isthmus.errors import UserFault
 
 DEFAULT = "~/.kube/config"
+NOWHERE = Path("/dev/null/none")
+"""The folder of a text that came from elsewhere: it names no files of this machine."""
 
 
 class Access(NamedTuple):
@@ -45,14 +47,26 @@ class Kubeconfig:
         for file in files:
             self._merge(file)
 
+    @classmethod
+    def of(cls, body: bytes) -> Kubeconfig:
+        """What a text says; UserFault if it is none. It must name no files."""
+        from isthmus.serve.kube.yaml_body import strict_yaml
+
+        made = cls([])
+        document, _ = strict_yaml(body)
+        made._take(document, NOWHERE)
+        return made
+
     def _merge(self, file: Path) -> None:
-        document = _read(file)
+        self._take(_read(file), file.parent)
+
+    def _take(self, document: dict[str, Any], folder: Path) -> None:
         self.current = self.current or str(document.get("current-context") or "")
         for plural, kind in (("contexts", "context"), ("clusters", "cluster"), ("users", "user")):
             for item in _list(document.get(plural)):
                 name, entry = str(item.get("name") or ""), item.get(kind)
                 if isinstance(entry, dict):
-                    self._entries.setdefault((kind, name), (entry, file.parent))
+                    self._entries.setdefault((kind, name), (entry, folder))
 
     @property
     def contexts(self) -> list[str]:
@@ -148,6 +162,8 @@ def _file(entry: dict[str, Any], name: str, folder: Path) -> str:
     path = entry.get(name)
     if not path:
         return ""
+    if folder is NOWHERE:
+        raise UserFault(f"{name} names a file; only {name}-data can be used here")
     try:
         return (folder / str(path)).read_text()
     except OSError as fault:

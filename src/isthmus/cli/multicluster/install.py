@@ -20,11 +20,12 @@ RBAC = "rbac.authorization.k8s.io"
 POLICY = "policy.linkerd.io"
 READ = ("get", "list", "watch")
 READABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("", ("pods", "services", "endpoints", "namespaces", "nodes")),
+    ("", ("pods", "services", "endpoints", "namespaces")),
     ("discovery.k8s.io", ("endpointslices",)),
     ("apps", ("replicasets",)),
     ("batch", ("jobs",)),
     (POLICY, ("servers",)),
+    ("workload.linkerd.io", ("externalworkloads",)),
 )
 """What mirroring and endpoints of a linked cluster are made from."""
 
