@@ -24,6 +24,7 @@ from typing import Final
 from isthmus.mesh.accounts import ACCOUNT_SOURCES
 from isthmus.mesh.census import CENSUS, CensusKey, facts
 from isthmus.mesh.credentials import CREDENTIAL_SOURCES
+from isthmus.mesh.egress import EGRESS_SOURCES
 from isthmus.mesh.links import LINK_SOURCES
 from isthmus.mesh.policy_tables import POLICY_SOURCES
 from isthmus.mesh.rbac import RBAC_SOURCES
@@ -35,6 +36,7 @@ SOURCES: Final[Mapping[str, Source]] = {
     **_CORE_SOURCES,
     **POLICY_SOURCES,
     **ROUTE_SOURCES,
+    **EGRESS_SOURCES,
     **RBAC_SOURCES,
     **ACCOUNT_SOURCES,
     **LINK_SOURCES,
