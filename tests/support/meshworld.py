@@ -81,16 +81,15 @@ class World:
         where = name_in(where) if isinstance(where, str) else where
         self.db.commit([self._row(where, written)])
 
-    def link(self, name: str, **facts: str) -> None:
+    def link(self, name: str, trust_domain: str = "", cluster_domain: str = "") -> None:
         """Link a cluster, or unlink it if nothing is said of it."""
-        cluster = Cluster(**facts) if facts else None
+        cluster = Cluster(trust_domain, cluster_domain) if trust_domain else None
         self.db.commit([Put(LINKED, name, cluster) if cluster else Delete(LINKED, name)])
 
     def _put(self, compact: Compact) -> Iterable[Change]:
         if "link" in compact:
             if not {"type", "no_label", "no_trust"} & compact.keys():
-                facts = Cluster(compact["trust"], compact["domain"])
-                yield Put(LINKED, compact["link"], facts)
+                yield Put(LINKED, compact["link"], _linked(compact))
             return
         yield self._row(name_of(compact), document(compact, MESH))
 
@@ -126,6 +125,17 @@ class World:
         key = self.profile_key(path, token)
         assert isinstance(key, ProfileKey), key
         return pb.DestinationProfile.FromString(self.db.read(profile_bytes, key))
+
+
+def _linked(compact: Compact) -> Cluster:
+    """`mesh`, `own` and `dead` stand beside what credentials say."""
+    return Cluster(
+        compact["trust"],
+        compact["domain"],
+        control_plane_namespace=compact.get("mesh", ""),
+        own_name=compact.get("own", ""),
+        usable=not compact.get("dead", False),
+    )
 
 
 def _key(where: Name) -> ObjectKey:

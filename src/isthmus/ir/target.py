@@ -86,6 +86,10 @@ class Target(Value, frozen=True):
 
     `peers` is who may answer: with mesh TLS an empty set means that nobody may (decision 16), never
     that anybody does. `authority` is the name a linkerd2-proxy resolves the endpoints by.
+
+    `server_name` is asked for where it is not the id's own. `linkerd`: some who answer are behind a
+    linkerd2-proxy. `foreign`: some have another trust domain, and are asked for by their own names.
+    `remote`: some are in another cluster, so that one which says nothing must be found out soon.
     """
 
     id: TargetId
@@ -101,6 +105,10 @@ class Target(Value, frozen=True):
     ejection: Ejection | None = None
     queue: Queue = Queue()
     http2: bool = False
+    server_name: str = ""
+    linkerd: bool = False
+    foreign: bool = False
+    remote: bool = False
 
 
 class To(Value, frozen=True, tag="to"):

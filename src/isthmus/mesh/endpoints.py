@@ -33,7 +33,8 @@ from isthmus.mesh.candidates import (
 )
 from isthmus.mesh.external import workload_endpoint, workload_known
 from isthmus.mesh.pods import pod_endpoint, pod_ips, pod_node
-from isthmus.mesh.services import Absent, SetKey, Topology, discovery, sets
+from isthmus.mesh.services import Absent, SetKey, Topology, discovery
+from isthmus.mesh.sets import sets
 from isthmus.mesh.settings import settings
 from isthmus.mesh.tables import SLICES_BY_SERVICE
 from isthmus.model.key import ObjectKey

@@ -91,8 +91,11 @@ def _labels(db: View, pod: ObjectKey, row: Pod) -> Labels:
 
 def _identity(db: View, pod: ObjectKey, row: Pod) -> str:
     """The name in the certificate of a pod of our mesh; "" for any other pod."""
-    ours, home = settings(db).control_plane_namespace, cluster(db, pod.cluster)
-    if row.metadata.labels.get(CONTROL_PLANE) != ours or home is None or not home.trust_domain:
+    home = cluster(db, pod.cluster)
+    if home is None or not home.trust_domain:
+        return ""
+    ours = home.control_plane_namespace or settings(db).control_plane_namespace
+    if row.metadata.labels.get(CONTROL_PLANE) != ours:
         return ""
     account = row.spec.service_account_name or "default"
     return f"{account}.{pod.namespace}.serviceaccount.identity.{ours}.{home.trust_domain}"

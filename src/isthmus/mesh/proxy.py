@@ -5,6 +5,7 @@ from __future__ import annotations
 from isthmus.engine import View, query
 from isthmus.ir.names import Ref
 from isthmus.ir.proxy import InboundName, ProxyKind, ProxyView
+from isthmus.mesh.gateways import is_gateway
 from isthmus.mesh.inbound import ELSEWHERE
 from isthmus.mesh.policy_tables import EXTERNAL_WORKLOADS
 from isthmus.mesh.scope import in_scope, scope
@@ -14,12 +15,16 @@ from isthmus.mesh.workloads import is_pod, known_ports, workload_identity, workl
 
 @query
 def proxy_view(db: View, workload: Ref) -> ProxyView | None:
-    """What the sidecar of a workload is told; None if there is no such workload.
+    """What the proxy of a workload is told; None if there is no such workload.
 
-    The value is small: its upstreams are the one tuple of all proxies with the same scope.
+    The value is small: its upstreams are the one tuple of all proxies with the same scope. A
+    gateway is told of nothing but what it forwards (`mesh.gateways`).
     """
     if not exists(db, workload):
         return None
+    if is_pod(workload) and is_gateway(db, workload_key(workload)):
+        identity = workload_identity(db, workload)
+        return ProxyView(workload, ProxyKind.GATEWAY, identity, dns=False, scope=())
     wanted = scope(db, workload)
     return ProxyView(
         workload=workload,

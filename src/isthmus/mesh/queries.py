@@ -11,7 +11,9 @@ from isthmus.mesh.asked import (
     ServiceHost,
     Why,
 )
+from isthmus.mesh.backends import service_backends
 from isthmus.mesh.candidates import Member
+from isthmus.mesh.clusters import is_local
 from isthmus.mesh.endpoints import (
     Group,
     Piece,
@@ -23,7 +25,15 @@ from isthmus.mesh.endpoints import (
     pieces,
     resting,
 )
+from isthmus.mesh.gateways import (
+    GATEWAY_PROTOCOL,
+    Protocol,
+    forwards_to,
+    gateway_protocol,
+    sni_gateway,
+)
 from isthmus.mesh.inbound import ELSEWHERE, inbound
+from isthmus.mesh.mirrors import Mirrored, mirror_of, mirrored
 from isthmus.mesh.names import (
     Authority,
     BadAuthority,
@@ -49,9 +59,13 @@ from isthmus.mesh.scope import (
     refused_networks,
     scope,
 )
-from isthmus.mesh.services import PortState, SetKey, Topology, get_refusal, port_state, sets
+from isthmus.mesh.services import PortState, SetKey, Topology, get_refusal, port_state
+from isthmus.mesh.sets import sets
 from isthmus.mesh.settings import Http2Params, MeshSettings, settings
 from isthmus.mesh.targets import (
+    FORWARDED,
+    THROUGH,
+    THROUGH_RAW,
     Answerers,
     accrues_by_rate,
     answerers,
@@ -61,6 +75,7 @@ from isthmus.mesh.targets import (
     target,
     target_id,
     target_named,
+    through_gateway,
     trust_domain,
 )
 from isthmus.mesh.workloads import is_opaque, node_of, workload_identity
@@ -69,6 +84,10 @@ from isthmus.model.key import ObjectKey
 __all__ = [
     "ELSEWHERE",
     "EVERYTHING",
+    "FORWARDED",
+    "GATEWAY_PROTOCOL",
+    "THROUGH",
+    "THROUGH_RAW",
     "AddressHost",
     "Answerers",
     "Authority",
@@ -83,6 +102,7 @@ __all__ = [
     "IpName",
     "Member",
     "MeshSettings",
+    "Mirrored",
     "ObjectKey",
     "OfNobody",
     "OfPod",
@@ -91,6 +111,7 @@ __all__ = [
     "Piece",
     "PortState",
     "ProfileKey",
+    "Protocol",
     "Refused",
     "Scope",
     "ServiceHost",
@@ -103,15 +124,20 @@ __all__ = [
     "answerers",
     "endpoint",
     "endpoint_sets",
+    "forwards_to",
+    "gateway_protocol",
     "get_refusal",
     "groups",
     "in_scope",
     "inbound",
     "inbounds",
     "instances",
+    "is_local",
     "is_opaque",
     "leaving",
     "load_bias",
+    "mirror_of",
+    "mirrored",
     "node_of",
     "opaque",
     "out_of_scope",
@@ -127,14 +153,17 @@ __all__ = [
     "refused_networks",
     "resting",
     "scope",
+    "service_backends",
     "service_of",
     "service_ref",
     "sets",
     "settings",
+    "sni_gateway",
     "subject_refusal",
     "target",
     "target_id",
     "target_named",
+    "through_gateway",
     "trust_domain",
     "workload_identity",
 ]

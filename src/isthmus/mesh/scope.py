@@ -17,7 +17,7 @@ from isthmus.mesh.candidates import Member
 from isthmus.mesh.census import Place
 from isthmus.mesh.endpoints import groups
 from isthmus.mesh.outbound import parent_key, parent_ref
-from isthmus.mesh.services import sets
+from isthmus.mesh.sets import sets
 from isthmus.mesh.settings import settings
 from isthmus.mesh.tables import NAMESPACES, SERVICES
 from isthmus.mesh.targets import headless, vips

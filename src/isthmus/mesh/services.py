@@ -12,10 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from isthmus.engine import View, query
-from isthmus.mesh.asked import GetKey, Refused, Why
+from isthmus.mesh.asked import Refused, Why
 from isthmus.mesh.clusters import cluster, is_local
-from isthmus.mesh.pods import zone_of
-from isthmus.mesh.settings import settings
 from isthmus.mesh.tables import SERVICES
 from isthmus.model.key import ObjectKey
 
@@ -78,10 +76,16 @@ Discovery = Absent | Local | Remote | Federated
 
 @query
 def discovery(db: View, service: ObjectKey) -> Discovery:
-    """Where the endpoints of a Service are found."""
+    """Where the endpoints of a Service are found.
+
+    A Service of a linked cluster has its own slices: what it says of further clusters is said in
+    that cluster's names, and would lead through it.
+    """
     row = SERVICES.get(db, service)
     if row is None or row.spec.type == "ExternalName":
         return Absent(external=row is not None)
+    if not is_local(db, service.cluster):
+        return Local()
     notes, labels = row.metadata.annotations, row.metadata.labels
     if REMOTE_CLUSTER in notes or LOCAL_MEMBER in notes:
         members = _members(service, notes.get(LOCAL_MEMBER, ""), notes.get(REMOTE_CLUSTER, ""))
@@ -107,37 +111,6 @@ def keeps_to_node(db: View, service: ObjectKey) -> bool:
     """Whether traffic inside the cluster stays on the client's node."""
     row = SERVICES.get(db, service)
     return row is not None and row.spec.internal_traffic_policy == "Local"
-
-
-@query
-def sets(db: View, key: GetKey) -> tuple[SetKey, ...]:
-    """The sets whose union answers: none for a Service that is not there.
-
-    Topology is for what is near: endpoints of other clusters are never filtered by it.
-    """
-    members = _sources(key.service, discovery(db, key.service))
-    zone = zone_of(db, ObjectKey(settings(db).cluster, "", key.node)) if key.node else ""
-    return tuple(_seen(db, key, one, zone) for one in members if cluster(db, one.cluster))
-
-
-def _sources(service: ObjectKey, found: Discovery) -> tuple[ObjectKey, ...]:
-    match found:
-        case Absent():
-            return ()
-        case Local():
-            return (service,)
-        case Remote(_, remote):
-            return (remote,) if remote is not None else ()
-        case Federated(members):
-            return members
-
-
-def _seen(db: View, key: GetKey, service: ObjectKey, zone: str) -> SetKey:
-    topology = Topology.NONE
-    if is_local(db, service.cluster):
-        topology = Topology.NODE if keeps_to_node(db, service) else Topology.ZONE
-    node = key.node if topology is Topology.NODE else ""
-    return SetKey(service, key.port, key.instance, topology, zone, node)
 
 
 @query

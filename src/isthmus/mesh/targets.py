@@ -13,16 +13,18 @@ import msgspec
 from isthmus.engine import View, query
 from isthmus.ir.endpoint import Endpoint, Mesh, Plain, Speaks
 from isthmus.ir.names import Identity, Origin, Ref, TargetId
-from isthmus.ir.target import Ejection, Target, Tls
-from isthmus.mesh.asked import GetKey
+from isthmus.ir.target import Ejection, Target, Tls, Via
 from isthmus.mesh.candidates import Behind
-from isthmus.mesh.clusters import cluster
+from isthmus.mesh.clusters import cluster, is_local
 from isthmus.mesh.endpoints import Holder, holders
 from isthmus.mesh.external import workload_endpoint
+from isthmus.mesh.federation import named
+from isthmus.mesh.mirrors import Mirrored, mirror_of, mirrored, own_name
 from isthmus.mesh.names import canonical_ip
 from isthmus.mesh.pods import pod_endpoint
 from isthmus.mesh.profiles import full_name
-from isthmus.mesh.services import PortState, port_state, sets
+from isthmus.mesh.services import PortState, port_state
+from isthmus.mesh.sets import all_sets
 from isthmus.mesh.settings import settings
 from isthmus.mesh.tables import SERVICES, SLICES_BY_SERVICE
 from isthmus.model.annotations import Accrual, AccrualMode, LoadBias, Problem, failure_accrual
@@ -32,46 +34,80 @@ from isthmus.model.key import ObjectKey
 HEADLESS: Final = "None"
 
 
+THROUGH: Final = "gateway"
+"""The variant of a target that is reached through its cluster's gateway."""
+THROUGH_RAW: Final = "gateway-tcp"
+"""The same for raw bytes, where they need a target of their own."""
+FORWARDED: Final = "sni"
+"""The variant of a target as its own cluster's gateway has it: mesh TLS passes untouched."""
+
+
 class Answerers(msgspec.Struct, frozen=True):
     """Who may answer for a target.
 
-    `native`: somebody is there, and all of them are behind our own sidecars. `linkerd`: some are
-    behind a linkerd2-proxy. `opaque_linkerd`: some of those can only be told raw bytes through its
-    transport header. `gateways`: some lead to another cluster, and must be told a name.
+    `native`: somebody is there, and all of them are behind our own sidecars, which prove `natives`.
+    `linkerd`: some are behind a linkerd2-proxy. `opaque_linkerd`: some of those can only be told
+    raw bytes through its transport header. `gateways`: some lead to another cluster, and must be
+    told a name. `homes` are the clusters that they are in.
     """
 
     peers: frozenset[Identity] = frozenset()
+    natives: frozenset[Identity] = frozenset()
     native: bool = False
     linkerd: bool = False
     opaque_linkerd: bool = False
     gateways: bool = False
+    homes: frozenset[str] = frozenset()
 
 
-def target_id(service: ObjectKey, port: int, variant: str = "") -> TargetId:
+def target_id(service: ObjectKey, port: int, variant: str = "", subset: str = "") -> TargetId:
     """The name of a Service's port as a target."""
-    return TargetId(service.cluster, service.namespace, service.name, port, variant=variant)
+    return TargetId(service.cluster, service.namespace, service.name, port, subset, variant)
 
 
 @query
 def target_named(db: View, key: str) -> TargetId | None:
     """The target with this key, if it is a port that its Service declares."""
     found = read_key(key)
-    if found is None or found.port is None:
+    if found is None or found.port is None or not _there(db, found):
         return None
-    declared = port_state(db, service_of(found), found.port) is PortState.DECLARED
-    known = declared and found.key(trust_domain(db, found.cluster)) == key
-    return found if known else None
+    return found if found.key(trust_domain(db, found.cluster)) == key else None
+
+
+def _there(db: View, name: TargetId) -> bool:
+    service, port = service_of(name), name.port or 0
+    if name.subset and named(db, service, name.subset) is None:
+        return False
+    if through_gateway(name):
+        mirror = mirror_of(db, service)
+        return mirrored(db, mirror) == Mirrored(service) and declared(db, mirror, port)
+    return declared(db, service, port)
+
+
+def through_gateway(name: TargetId) -> bool:
+    """Whether a target is reached through its cluster's gateway."""
+    return name.variant in (THROUGH, THROUGH_RAW)
+
+
+def declared(db: View, service: ObjectKey, port: int) -> bool:
+    """Whether a Service has a port."""
+    return port_state(db, service, port) is PortState.DECLARED
 
 
 def read_key(key: str) -> TargetId | None:
-    """The opposite of `TargetId.key`, as far as it can be read without knowing the mesh."""
+    """The opposite of `TargetId.key`, as far as it can be read without knowing the mesh.
+
+    Of all names in it only a cluster's may have dots.
+    """
     variant, _, sni = key.rpartition("~")
     front, dot, _ = sni.partition(".internal.")
     match front.split(".") if dot else ():
-        case [port, service, namespace, home]:
-            return TargetId(home, namespace, service, _number(port), variant=variant)
-        case [subset, port, service, namespace, home]:
-            return TargetId(home, namespace, service, _number(port), subset, variant)
+        case [port, service, namespace, *home] if home and _number(port) is not None:
+            return TargetId(".".join(home), namespace, service, _number(port), variant=variant)
+        case [subset, port, service, namespace, *home] if home:
+            return TargetId(
+                ".".join(home), namespace, service, _number(port), subset, variant
+            )  # fmt: skip
         case _:
             return None
 
@@ -104,26 +140,40 @@ def trust_domain(db: View, name: str) -> str:
 @query
 def answerers(db: View, service: ObjectKey, port: int) -> Answerers:
     """Who may answer for a Service's port: everybody that its slices name, ready or not."""
+    return answerers_of(db, service, port, "")
+
+
+@query
+def answerers_of(db: View, service: ObjectKey, port: int, subset: str) -> Answerers:
+    """Who may answer for a part of a federated Service, or for all of it ("")."""
+    parts = all_sets(db, service, port, subset)
     named = [
         holder
-        for part in sets(db, GetKey(service, port, "", ""))
+        for part in parts
         for name in SLICES_BY_SERVICE.get(db, part.service)
         for holder in holders(db, name, part.service, port)
     ]
     found = [one for holder in named if (one := held(db, holder)) is not None]
-    reaches = [one.reach for one in found]
+    natives = [one for one in found if by_native(one)]
     return Answerers(
         peers=frozenset(one.identity for one in found if one.identity is not None),
-        native=bool(found) and all(isinstance(one, Mesh) and one.native for one in reaches),
+        natives=frozenset(one.identity for one in natives if one.identity is not None),
+        native=bool(found) and len(natives) == len(found),
         linkerd=any(by_linkerd(one) for one in found),
         opaque_linkerd=any(by_linkerd(one) and one.speaks is Speaks.OPAQUE for one in found),
         gateways=any(holder.gateway for holder in named),
+        homes=frozenset(part.service.cluster for part in parts),
     )
+
+
+def by_native(one: Endpoint) -> bool:
+    """Whether one of our own sidecars answers."""
+    return isinstance(one.reach, Mesh) and one.reach.native
 
 
 def by_linkerd(one: Endpoint) -> bool:
     """Whether a linkerd2-proxy answers."""
-    return one.meshed and not (isinstance(one.reach, Mesh) and one.reach.native)
+    return one.meshed and not by_native(one)
 
 
 def held(db: View, holder: Holder) -> Endpoint | None:
@@ -140,16 +190,47 @@ def held(db: View, holder: Holder) -> Endpoint | None:
 @query
 def target(db: View, name: TargetId) -> Target:
     """How to balance over a Service's port and whom to believe; nobody answers an unknown one."""
+    if through_gateway(name):
+        return _behind_gateway(db, name)
     service, port = service_of(name), name.port or 0
-    who = answerers(db, service, port)
+    who = answerers_of(db, service, port, name.subset)
+    domain = trust_domain(db, name.cluster)
+    front = f"{name.subset}." if name.subset else ""
     return Target(
         id=name,
         peers=who.peers,
-        trust_domain=trust_domain(db, name.cluster),
+        trust_domain=domain,
         tls=Tls.MESH if who.peers else Tls.NONE,
-        authority=f"{full_name(db, service)}:{port}",
+        authority=f"{front}{full_name(db, service)}:{port}",
         ejection=ejection(db, service),
         http2=who.native and settings(db).h2_upgrade,
+        linkerd=who.linkerd,
+        foreign=any(trust_domain(db, home) != domain for home in who.homes),
+        remote=any(not is_local(db, home) for home in who.homes),
+    )
+
+
+def _behind_gateway(db: View, name: TargetId) -> Target:
+    """A Service of a linked cluster behind its gateway, which sees neither who asks nor what.
+
+    Whoever answers proves its own identity; if nobody is known, nobody may (decision 16). Only our
+    own sidecars understand the server name by which the gateway tells services apart.
+    """
+    service, port = service_of(name), name.port or 0
+    who, mirror = answerers(db, service, port), mirror_of(db, service)
+    domain = trust_domain(db, name.cluster)
+    asked = TargetId(own_name(db, name.cluster), name.namespace, name.service, port)
+    return Target(
+        id=name,
+        peers=who.natives,
+        trust_domain=domain,
+        tls=Tls.MESH,
+        via=Via.REMOTE_GATEWAY,
+        authority=f"{full_name(db, mirror)}:{port}",
+        ejection=ejection(db, mirror),
+        http2=settings(db).h2_upgrade,
+        server_name=asked.sni(domain),
+        remote=True,
     )
 
 

@@ -18,8 +18,8 @@ from isthmus.mesh.services import (
     get_refusal,
     port_name,
     port_state,
-    sets,
 )
+from isthmus.mesh.sets import sets
 from isthmus.model.key import ObjectKey
 from tests.support.meshworld import LOCAL, World
 
@@ -86,7 +86,13 @@ def test_the_node_counts_where_the_service_keeps_to_it() -> None:
 
 def test_members_elsewhere_are_seen_whole_and_unknown_clusters_are_skipped() -> None:
     notes = {LOCAL_MEMBER: "till", REMOTE_CLUSTER: "cart@east,cart@nowhere"}
-    world = World(service(annotations=notes), {"node": "n1", "zone": "z1"})
+    world = World(
+        service(annotations=notes),
+        {"node": "n1", "zone": "z1"},
+        {"svc": "shop/till", "ports": [8080]},
+        {"svc": "shop/cart", "in": "east", "ports": [8080]},
+        {"svc": "shop/cart", "in": "nowhere", "ports": [8080]},
+    )
     assert [each.service for each in seen(world, "n1")] == [TILL]
     world.link("east", trust_domain="east.test", cluster_domain="mesh.test")
     assert seen(world, "n1") == (
@@ -95,6 +101,33 @@ def test_members_elsewhere_are_seen_whole_and_unknown_clusters_are_skipped() -> 
     )
     world.link("east")
     assert [each.service for each in seen(world, "n1")] == [TILL]
+
+
+def test_members_without_the_port_give_nothing_and_do_no_harm() -> None:
+    notes = {LOCAL_MEMBER: "till", REMOTE_CLUSTER: "cart@east"}
+    world = World(
+        service(annotations=notes),
+        {"svc": "shop/till", "ports": [80]},
+        {"svc": "shop/cart", "in": "east", "ports": [8080]},
+    )
+    world.link("east", trust_domain="east.test", cluster_domain="mesh.test")
+    assert [each.service for each in seen(world)] == [EAST]
+
+
+def test_a_cluster_that_is_dead_is_not_sent_to() -> None:
+    notes = {REMOTE_CLUSTER: "cart@east"}
+    east = {"svc": "shop/cart", "in": "east", "ports": [8080]}
+    link = {"link": "east", "trust": "east.test", "domain": "mesh.test"}
+    world = World(service(annotations=notes), east, link)
+    assert [each.service for each in seen(world)] == [EAST]
+    world.apply({**link, "dead": True})
+    assert seen(world) == ()
+
+
+def test_what_a_linked_cluster_says_of_further_clusters_leads_nowhere() -> None:
+    notes = {REMOTE_CLUSTER: "cart@west", LOCAL_MEMBER: "till"}
+    world = World({"svc": "shop/cart", "in": "east", "ports": [8080], "annotations": notes})
+    assert world.db.read(discovery, EAST) == Local()
 
 
 def test_why_a_question_is_refused() -> None:

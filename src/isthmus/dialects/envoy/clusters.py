@@ -29,7 +29,7 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 from isthmus.dialects.envoy import names, tls
 from isthmus.engine import View, query
 from isthmus.ir.names import Dns, Identity, TargetId
-from isthmus.ir.target import Balance, Ejection, Target
+from isthmus.ir.target import Balance, Ejection, Target, Via
 from isthmus.mesh.queries import service_of, service_ref, settings, target, target_named
 from isthmus.proto.xds import Resource, duration, packed, resource
 
@@ -41,8 +41,12 @@ ADS: Final = source.ConfigSource(
 MATCH: Final = "envoy.transport_socket_match"
 MODE: Final = "mode"
 NATIVE: Final = "mesh"
+FOREIGN: Final = "foreign"
 LINKERD: Final = "linkerd"
-"""What an endpoint's metadata says of how it is reached."""
+"""What an endpoint's metadata says of how it is reached.
+
+FOREIGN is one of our own sidecars too, under another trust domain: it knows its own name only.
+"""
 
 LOOPBACK: Final = "127.0.0.6"
 """Where connections to the application come from, so that redirection lets them pass."""
@@ -54,6 +58,21 @@ _IDLE_HTTP1: Final = 3_000
 _IDLE_MESH: Final = 600_000
 _CHECK: Final = 500
 """Milliseconds between looks at who may come back from rest."""
+
+_SILENT: Final = 3
+"""Failures to reach an endpoint of another cluster, in a row, after which it rests."""
+
+_REST: Final = 2_000
+_LONGEST_REST: Final = 10_000
+"""Milliseconds of that rest, the first and the longest."""
+
+_CHOICES: Final = 4
+"""Endpoints of which the least busy is taken: one that says nothing any more is soon avoided."""
+
+_SHORT: Final = 2_000
+_FEW: Final = 100
+"""Milliseconds and requests of a connection through a gateway, which leads to one endpoint of many:
+a new one is a new choice, and none is left when a gateway that was announced to leave does."""
 
 _BALANCE: Final[Mapping[Balance, pb.Cluster.LbPolicy.ValueType]] = {
     # There is no peak EWMA in this Envoy; of two, the one with fewer requests comes closest.
@@ -91,9 +110,11 @@ def of_target(found: Target) -> pb.Cluster:
         typed_extension_protocol_options={HTTP_OPTIONS: packed(_http(found))},
         metadata=labelled(backend_labels(found.id)),
     )
-    if found.ejection is not None:
-        wire.outlier_detection.CopyFrom(_outlier(found.ejection))
-    if found.id.variant != names.PLAIN:
+    if wire.lb_policy == pb.Cluster.LEAST_REQUEST:
+        wire.least_request_lb_config.choice_count.value = _CHOICES
+    if found.ejection is not None or found.remote:
+        wire.outlier_detection.CopyFrom(_outlier(found.ejection, remote=found.remote))
+    if found.id.variant not in (names.PLAIN, names.FORWARDED):
         wire.transport_socket_matches.extend(_transports(found))
     return wire
 
@@ -121,25 +142,46 @@ def _limit(said: int | None) -> UInt32Value:
     return _UNLIMITED if said is None else UInt32Value(value=said)
 
 
-def _outlier(said: Ejection) -> outlier.OutlierDetection:
+def _outlier(said: Ejection | None, *, remote: bool) -> outlier.OutlierDetection:
+    """Who rests: after failures that a Service counts, and in other clusters after silence."""
     zero = UInt32Value(value=0)
-    return outlier.OutlierDetection(
-        consecutive_5xx=UInt32Value(value=said.failures),
+    base, longest = (said.base, said.maximum) if said is not None else (_REST, _LONGEST_REST)
+    wire = outlier.OutlierDetection(
+        consecutive_5xx=UInt32Value(value=said.failures if said is not None else 0),
         interval=duration(_CHECK),
-        base_ejection_time=duration(said.base),
-        max_ejection_time=duration(max(said.maximum, said.base)),
-        max_ejection_time_jitter=duration(said.base * said.jitter // 1000),
-        max_ejection_percent=UInt32Value(value=said.share),
+        base_ejection_time=duration(base),
+        max_ejection_time=duration(max(longest, base)),
+        max_ejection_time_jitter=duration(base * said.jitter // 1000 if said is not None else 0),
+        max_ejection_percent=UInt32Value(value=said.share if said is not None else 100),
         enforcing_success_rate=zero,
         enforcing_consecutive_gateway_failure=zero,
     )
+    if said is None:
+        wire.consecutive_5xx.value = 5
+        wire.enforcing_consecutive_5xx.value = 0
+    if remote:
+        wire.split_external_local_origin_errors = True
+        wire.consecutive_local_origin_failure.value = _SILENT
+        wire.enforcing_local_origin_success_rate.value = 0
+    return wire
 
 
 def _http(found: Target) -> http.HttpProtocolOptions:
     """One HTTP/2 connection to each of our own sidecars; else what the client speaks."""
-    if found.http2 and found.id.variant != names.PLAIN:
-        return _options(_IDLE_MESH, explicit=True)
-    return _options(_IDLE_HTTP1)
+    if not found.http2 or found.id.variant in (names.PLAIN, names.FORWARDED):
+        return _options(_IDLE_HTTP1)
+    wire = _options(_IDLE_MESH, explicit=True)
+    if found.remote:
+        wire.explicit_http_config.http2_protocol_options.connection_keepalive.CopyFrom(_QUICK)
+    if found.via is Via.REMOTE_GATEWAY:
+        common = wire.common_http_protocol_options
+        common.max_connection_duration.CopyFrom(duration(_SHORT))
+        common.max_requests_per_connection.value = _FEW
+    return wire
+
+
+_QUICK: Final = protocol.KeepaliveSettings(interval=duration(1_000), timeout=duration(2_500))
+"""Who is cut off says nothing and refuses nothing: only pings find it out."""
 
 
 def _options(idle: int, *, explicit: bool = False) -> http.HttpProtocolOptions:
@@ -164,11 +206,15 @@ def _http2() -> protocol.Http2ProtocolOptions:
 
 
 def _transports(found: Target) -> Iterable[pb.Cluster.TransportSocketMatch]:
-    alpn = tls.TCP if found.id.variant == names.RAW else tls.HTTP
-    native = tls.upstream(found.id.sni(found.trust_domain), found.peers, alpn)
-    yield transport(NATIVE, native)
-    yield transport(LINKERD, tls.upstream("", found.peers, ""))
-    yield transport("", tls.PLAIN)
+    raw = found.id.variant in (names.RAW, names.THROUGH_RAW)
+    alpn = tls.TCP if raw else tls.HTTP
+    sni = found.server_name or found.id.sni(found.trust_domain)
+    yield transport(NATIVE, tls.upstream(sni, found.peers, alpn))
+    if found.foreign:
+        yield transport(FOREIGN, tls.upstream("", found.peers, alpn))
+    if found.via is Via.DIRECT:
+        yield transport(LINKERD, tls.upstream("", found.peers, ""))
+        yield transport("", tls.PLAIN)
 
 
 def transport(mode: str, socket: base.TransportSocket) -> pb.Cluster.TransportSocketMatch:

@@ -6,7 +6,7 @@ changes costs one small message and one concatenation.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from envoy.config.core.v3 import address_pb2 as address
 from envoy.config.core.v3 import base_pb2 as base
@@ -23,13 +23,19 @@ from isthmus.ir.names import TargetId
 from isthmus.mesh.queries import (
     GetKey,
     Member,
+    Protocol,
     SetKey,
     endpoint,
+    forwards_to,
+    gateway_protocol,
     groups,
+    is_local,
     leaving,
+    mirror_of,
     service_of,
     sets,
     target_named,
+    through_gateway,
     trust_domain,
 )
 from isthmus.proto.xds import ENDPOINTS, Resource, encoded, field
@@ -57,57 +63,84 @@ def assignment(db: View, key: str, node: str) -> Resource | None:
     name = target_named(db, key)
     if name is None or name.variant not in names.VARIANTS:
         return None
-    service = service_of(name)
-    return assignment_of(db, name, sets(db, GetKey(service, name.port or 0, "", node)))
+    return assignment_of(db, name, parts_of(db, name, node))
+
+
+def parts_of(db: View, name: TargetId, node: str) -> tuple[SetKey, ...]:
+    """The sets of a target; of one behind a gateway the gateway's addresses.
+
+    A gateway behind which nobody is has nothing to offer (decision 6), and one that wants linkerd's
+    transport header cannot be told what is meant.
+    """
+    service, port = service_of(name), name.port or 0
+    if through_gateway(name):
+        spoken = gateway_protocol(db, name.cluster) is Protocol.SNI
+        found = spoken and forwards_to(db, service, port)
+        return sets(db, GetKey(mirror_of(db, service), port, "", node)) if found else ()
+    return sets(db, GetKey(service, port, name.subset, node))
+
+
+class Place(NamedTuple):
+    """Where an endpoint is: the cluster ("" = this one) and its zone ("" = unknown)."""
+
+    cluster: str
+    zone: str
 
 
 @query
 def assignment_of(db: View, name: TargetId, parts: tuple[SetKey, ...]) -> Resource:
-    """The union of sets by zone; an address that several have is in the first of them."""
-    found: dict[tuple[str, int], tuple[str, bytes]] = {}
+    """The union of sets by place; an address that several have is in the first of them."""
+    found: dict[tuple[str, int], tuple[Place, bytes]] = {}
     for part in parts:
         for group in groups(db, part):
             _add(db, found, name, group.members, Health.HEALTHY)
     for part in parts:
         _add(db, found, name, leaving(db, part), Health.DRAINING)
-    zones: dict[str, list[bytes]] = {}
-    for _, (zone, wire) in sorted(found.items()):
-        zones.setdefault(zone, []).append(wire)
+    places: dict[Place, list[bytes]] = {}
+    for _, (place, wire) in sorted(found.items()):
+        places.setdefault(place, []).append(wire)
     key = name.key(trust_domain(db, name.cluster))
-    locality = b"".join(field(2, _locality(zone, some)) for zone, some in sorted(zones.items()))
+    locality = b"".join(field(2, _locality(place, some)) for place, some in sorted(places.items()))
     return encoded(ENDPOINTS, key, field(1, key.encode()) + locality + _POLICY)
 
 
 def _add(
     db: View,
-    found: dict[tuple[str, int], tuple[str, bytes]],
+    found: dict[tuple[str, int], tuple[Place, bytes]],
     name: TargetId,
     members: tuple[Member, ...],
     state: Health,
 ) -> None:
+    through = through_gateway(name)
+    domain = trust_domain(db, name.cluster)
     for member in members:
-        wire = lb_endpoint(db, member, state, name.variant)
+        home = name.cluster if through else member.target.cluster
+        away = not through and trust_domain(db, home) != domain
+        wire = lb_endpoint(db, member, state, name.variant, "foreign" if away else "")
         if wire is not None:
-            found.setdefault((member.ip, member.port), (member.zone, wire))
+            place = Place("" if is_local(db, home) else home, member.zone)
+            found.setdefault((member.ip, member.port), (place, wire))
 
 
-def _locality(zone: str, endpoints: list[bytes]) -> bytes:
-    where = field(1, base.Locality(zone=zone).SerializeToString()) if zone else b""
-    return where + b"".join(field(2, each) for each in endpoints)
+def _locality(place: Place, endpoints: list[bytes]) -> bytes:
+    where = base.Locality(region=place.cluster, zone=place.zone).SerializeToString()
+    return (field(1, where) if where else b"") + b"".join(field(2, each) for each in endpoints)
 
 
 @query
-def lb_endpoint(db: View, member: Member, state: Health, variant: str) -> bytes | None:
-    """An endpoint, encoded; None for one that Envoy cannot be told."""
+def lb_endpoint(
+    db: View, member: Member, state: Health, variant: str, foreign: str
+) -> bytes | None:
+    """An endpoint, encoded; None for one that Envoy cannot be told. `foreign` is "" or a word."""
     found = endpoint(db, member)
-    if found is None or unreachable(found):
+    how = _how(found, variant, foreign) if found is not None else None
+    if found is None or how is None:
         return None
-    how = mode(found) if variant != names.PLAIN else ""
     wire = pb.LbEndpoint(
         endpoint=pb.Endpoint(
             address=socket_address(found.address, found.port),
-            # Its own name is the server name that a linkerd2-proxy wants to be asked for.
-            hostname=found.server_name if how == clusters.LINKERD else "",
+            # Its own name is the server name that it wants to be asked for.
+            hostname=found.server_name if how in (clusters.LINKERD, clusters.FOREIGN) else "",
         ),
         health_status=_HEALTH[state],
         load_balancing_weight=UInt32Value(value=max(1, found.weight)),
@@ -117,6 +150,21 @@ def lb_endpoint(db: View, member: Member, state: Health, variant: str) -> bytes 
         said.update({clusters.MODE: how})
         wire.metadata.filter_metadata[clusters.MATCH].CopyFrom(said)
     return wire.SerializeToString(deterministic=True)
+
+
+def _how(found: Endpoint, variant: str, foreign: str) -> str | None:
+    """How an endpoint of a target is reached, "" is plainly; None if not at all."""
+    native = isinstance(found.reach, Mesh) and found.reach.native
+    match variant:
+        case names.THROUGH | names.THROUGH_RAW:
+            return clusters.NATIVE if found.authority is not None else None
+        case names.FORWARDED:
+            return "" if native else None
+    if unreachable(found):
+        return None
+    if variant == names.PLAIN:
+        return ""
+    return clusters.FOREIGN if native and foreign else mode(found)
 
 
 def unreachable(found: Endpoint) -> bool:

@@ -12,10 +12,14 @@ from isthmus.ir.names import Source
 from isthmus.ir.outbound import Outbound
 from isthmus.ir.proxy import OutboundName
 from isthmus.mesh.queries import (
+    GATEWAY_PROTOCOL,
     ObjectKey,
+    Protocol,
     accrues_by_rate,
     answerers,
+    gateway_protocol,
     load_bias,
+    mirrored,
     outbound,
 )
 
@@ -37,6 +41,10 @@ def _of_service(db: View, service: ObjectKey, found: Outbound) -> Iterator[Unsup
         )
     if load_bias(db, service) is not None:
         yield _fault(found.source, "load bias", "endpoints are chosen by their open requests")
+    mirror = mirrored(db, service)
+    if mirror is not None:
+        yield from _of_gateway(db, mirror.service, found)
+        return
     who = answerers(db, service, found.port)
     if who.opaque_linkerd:
         detail = "opaque ports behind linkerd2-proxy take mesh TLS only with its transport header"
@@ -44,6 +52,16 @@ def _of_service(db: View, service: ObjectKey, found: Outbound) -> Iterator[Unsup
     if who.gateways:
         detail = "a gateway that is told names in linkerd's transport header is left out"
         yield _fault(found.source, "linkerd gateways", detail)
+
+
+def _of_gateway(db: View, remote: ObjectKey, found: Outbound) -> Iterator[Unsupported]:
+    """A Service behind a gateway: of the three kinds of proxies, all must be of one mind."""
+    if gateway_protocol(db, remote.cluster) is Protocol.LINKERD:
+        detail = f"the gateway of {remote.cluster} is told names in linkerd's transport header"
+        yield _fault(found.source, GATEWAY_PROTOCOL, detail)
+    elif answerers(db, remote, found.port).linkerd:
+        detail = f"pods of {remote.cluster} behind linkerd2-proxy are not reached by server name"
+        yield _fault(found.source, GATEWAY_PROTOCOL, detail)
 
 
 def _of_routes(found: Outbound) -> Iterator[Unsupported]:

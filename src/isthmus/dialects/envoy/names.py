@@ -3,11 +3,15 @@
 cluster, endpoints   p80.cart.shop.east.internal.td     a target: its SNI (decision 16)
                      tcp~p80.cart.shop...               the same for raw bytes, where needed
                      plain~p80.cart.shop...             the same without mesh TLS
+                     gateway~p80.cart.shop...           the same through the gateway of its cluster
+                     gateway-tcp~p80.cart.shop...       that for raw bytes, where needed
+                     sni~p80.cart.shop...               the same as that gateway has it
+                     member-east.p80.cart-federated...  a part of a federated Service
                      failover|NAME|NAME                 an aggregate of targets
                      direct|IDENTITY                    whoever was dialled, if it proves this
                      direct-linkerd|IDENTITY            the same behind a linkerd2-proxy
                      app, app-http1, passthrough, detect, refused
-listener             inbound, outbound, detect
+listener             inbound, outbound, detect, gateway
                      svc|shop/cart:80                   a port of a Service; its routes too
                      ip|10.1.0.1|5432                   an endpoint dialled by its own address
                      refuse|10.1.0.1|5432               one that is out of scope
@@ -23,6 +27,7 @@ from typing import Final, NamedTuple
 from isthmus.dialects.xds.ports import read_port
 from isthmus.ir.names import Dns, Identity
 from isthmus.ir.proxy import OutboundName
+from isthmus.mesh import queries
 
 INBOUND: Final = "inbound"
 OUTBOUND: Final = "outbound"
@@ -32,9 +37,14 @@ APP_HTTP1: Final = "app-http1"
 PASSTHROUGH: Final = "passthrough"
 REFUSED: Final = "refused"
 
+GATEWAY: Final = "gateway"
+
 RAW: Final = "tcp"
 PLAIN: Final = "plain"
-VARIANTS: Final = ("", RAW, PLAIN)
+THROUGH: Final = queries.THROUGH
+THROUGH_RAW: Final = queries.THROUGH_RAW
+FORWARDED: Final = queries.FORWARDED
+VARIANTS: Final = ("", RAW, PLAIN, THROUGH, THROUGH_RAW, FORWARDED)
 """Variants of targets."""
 
 DIRECT: Final = "direct"

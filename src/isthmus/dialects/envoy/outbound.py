@@ -8,7 +8,6 @@ that changes is one small listener, and one whose protocol is known waits for no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
 from envoy.config.core.v3 import address_pb2 as address
@@ -44,11 +43,9 @@ from isthmus.ir.target import Backend, OriginalDst, To
 from isthmus.mesh.queries import (
     AddressHost,
     ProfileKey,
-    answerers,
     outbound,
     profile,
     refused_networks,
-    service_of,
     settings,
 )
 from isthmus.proto.xds import Resource, resource
@@ -76,7 +73,7 @@ def service_listener(db: View, name: OutboundName) -> Resource | None:
     if not vips:
         return None
     wire = _handed(names.service(name), [(vip.address, vip.port) for vip in vips])
-    raw = [_raw(db, each, found) for each in _tcp(found)]
+    raw = [_raw(each, found) for each in _tcp(found)]
     _chains(wire, found, raw)
     return resource(
         wire,
@@ -124,7 +121,7 @@ def _tcp(found: Outbound) -> tuple[TcpRoute, ...]:
             return ()
 
 
-def _raw(db: View, route: TcpRoute, found: Outbound) -> Raw:
+def _raw(route: TcpRoute, found: Outbound) -> Raw:
     """The route of a whole connection. All of its backends, or none, are told what follows."""
     labels = stats.joined(
         stats.parent_labels(found.parent, found.port), stats.route_labels(route.source)
@@ -133,7 +130,7 @@ def _raw(db: View, route: TcpRoute, found: Outbound) -> Raw:
     refused = route.spread is Spread.NONE or any(isinstance(one, Forbid) for one in route.filters)
     if refused or not backends:
         return Raw((manager.refuse(),), (names.REFUSED,), labels)
-    apart = any(map(partial(_apart, db), backends))
+    apart = any(map(_apart, backends))
     weights = [(_cluster(one, apart=apart), one.weight or len(backends) == 1) for one in backends]
     carry = manager.carry("outbound", weights, stats.OUTBOUND_TCP)
     meshed = any(isinstance(one, To) for one in backends) and not apart
@@ -141,18 +138,14 @@ def _raw(db: View, route: TcpRoute, found: Outbound) -> Raw:
     return Raw(filters, tuple(cluster for cluster, _ in weights), labels)
 
 
-def _apart(db: View, backend: Backend) -> bool:
+def _apart(backend: Backend) -> bool:
     """Whether raw bytes need clusters of their own: a linkerd2-proxy is to be offered no ALPN."""
-    if not isinstance(backend, To):
-        return False
-    name = backend.target.id
-    return answerers(db, service_of(name), name.port or 0).linkerd
+    some = (backend.target, *backend.failover) if isinstance(backend, To) else ()
+    return any(one.linkerd for one in some)
 
 
 def _cluster(backend: Backend, *, apart: bool) -> str:
-    if apart and isinstance(backend, To):
-        return routes.key(backend.target, names.RAW)
-    return cluster_of(backend)
+    return cluster_of(backend, names.RAW if apart else "")
 
 
 def _chains(wire: pb.Listener, found: Outbound, raw: Sequence[Raw]) -> None:

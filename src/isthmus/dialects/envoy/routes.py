@@ -213,11 +213,12 @@ def _protocol(one: Backend) -> Iterable[base.HeaderValueOption]:
         yield TOLD
 
 
-def cluster_of(one: Backend) -> str:
-    """The cluster that a backend is."""
+def cluster_of(one: Backend, variant: str = "") -> str:
+    """The cluster that a backend is; of targets, in this variant."""
     match one:
         case To(target=target, failover=more):
-            return names.failover(tuple(map(key, (target, *more)))) if more else key(target)
+            keys = tuple(key(each, variant) for each in (target, *more))
+            return names.failover(keys) if more else keys[0]
         case OriginalDst():
             return names.PASSTHROUGH
         case Refuse():
@@ -229,6 +230,8 @@ def cluster_of(one: Backend) -> str:
 def key(target: Target, variant: str = "") -> str:
     """The name of a target's cluster."""
     name = target.id
+    if variant == names.RAW and name.variant == names.THROUGH:
+        variant = names.THROUGH_RAW
     if variant:
         name = TargetId(name.cluster, name.namespace, name.service, name.port, name.subset, variant)
     return name.key(target.trust_domain)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from isthmus.dialects.envoy import inbound, names, outbound, routes
+from isthmus.dialects.envoy import gateway, inbound, names, outbound, routes
 from isthmus.dialects.envoy.clusters import (
     FIXED,
     direct_cluster,
@@ -24,12 +24,11 @@ from isthmus.dialects.envoy.endpoints import assignment, mode
 from isthmus.dialects.xds.ports import read_port
 from isthmus.engine import View, query
 from isthmus.ir.names import Ref
-from isthmus.ir.proxy import OutboundName
+from isthmus.ir.proxy import OutboundName, ProxyKind
 from isthmus.mesh.queries import (
     Member,
     ObjectKey,
     Scope,
-    answerers,
     endpoint,
     in_scope,
     instances,
@@ -37,8 +36,7 @@ from isthmus.mesh.queries import (
     out_of_scope,
     proxy_view,
     scope,
-    target_id,
-    trust_domain,
+    service_backends,
 )
 from isthmus.mesh.queries import inbound as inbound_of
 from isthmus.mesh.queries import outbound as outbound_of
@@ -93,6 +91,8 @@ def sidecar_view(db: View, workload: Ref) -> SidecarView | None:
     found = proxy_view(db, workload)
     if found is None:
         return None
+    if found.kind is ProxyKind.GATEWAY:
+        return SidecarView(gateway_names(db, workload), scope=found.scope)
     shared = scope_names(db, workload.cluster, scope(db, workload))
     own = [names.inbound_routes(each.port) for each in found.inbounds]
     own += [
@@ -103,6 +103,13 @@ def sidecar_view(db: View, workload: Ref) -> SidecarView | None:
     return SidecarView(
         shared._replace(routes=tuple(sorted((*shared.routes, *own)))), scope=found.scope
     )
+
+
+@query
+def gateway_names(db: View, workload: Ref) -> Names:
+    """What a gateway between clusters is told: nothing but what it forwards."""
+    found = gateway.gateway_clusters(db, workload)
+    return Names(_sorted(*found, names.REFUSED), found, (names.GATEWAY,))
 
 
 @query
@@ -134,11 +141,7 @@ def port_names(db: View, name: OutboundName) -> Names:
     """What one port of a Service takes: its listener and routes, its clusters, its instances."""
     found = outbound_of(db, name)
     service = ObjectKey(name.parent.cluster, name.parent.namespace, name.parent.name)
-    domain = trust_domain(db, service.cluster)
-    targets = [target_id(service, name.port)]
-    if answerers(db, service, name.port).linkerd:
-        targets.append(target_id(service, name.port, names.RAW))
-    keys = {one.key(domain) for one in targets} | _sent_to(db, name)
+    keys = _own(db, service, name.port) | _sent_to(db, name)
     dialled = [each for each in instances(db, name) if _provable(db, each)]
     direct = {_direct(db, each) for each in dialled}
     here = (names.service(name),) if found.fronts else ()
@@ -149,6 +152,17 @@ def port_names(db: View, name: OutboundName) -> Names:
         _sorted(*here, *(names.address(names.IP, each.ip, each.port) for each in dialled)),
         _sorted(*http, *direct),
     )
+
+
+def _own(db: View, service: ObjectKey, port: int) -> set[str]:
+    """The clusters that a Service's port is, whoever sends there: for requests and for bytes."""
+    found: set[str] = set()
+    for one in service_backends(db, service, port):
+        for each in (one.target, *one.failover):
+            found.add(routes.key(each))
+            if each.linkerd:
+                found.add(routes.key(each, names.RAW))
+    return found
 
 
 def _sent_to(db: View, name: OutboundName) -> set[str]:
@@ -227,6 +241,8 @@ def _own_listener(asker: Asker, name: str) -> Cell | None:
             return (outbound.detect_listener, asker.workload.cluster)
         case names.INBOUND:
             return (inbound.inbound_listener, asker.workload)
+        case names.GATEWAY:
+            return (gateway.gateway_listener, asker.workload)
     return None
 
 

@@ -9,7 +9,15 @@ from isthmus.engine import View, query
 from isthmus.ir.faults import Unsupported
 from isthmus.ir.names import Default, Origin, Source
 from isthmus.ir.profile import All, Any, Condition, Method, Not, PathRegex, Profile, Status
-from isthmus.mesh.queries import ProfileKey, profile
+from isthmus.mesh.queries import (
+    GATEWAY_PROTOCOL,
+    ObjectKey,
+    ProfileKey,
+    Protocol,
+    gateway_protocol,
+    mirrored,
+    profile,
+)
 
 DIALECT: Final = "linkerd"
 
@@ -23,7 +31,24 @@ def faults(db: View, key: ProfileKey) -> tuple[Unsupported, ...]:
     """What of a profile a linkerd2-proxy will not do as it is written."""
     said = profile(db, key)
     source: Source = Origin(said.profile) if said.profile is not None else Default("profile")
-    return (*_budget(said, source), *_classes(said, source), *_overrides(said, source))
+    return (
+        *_budget(said, source),
+        *_classes(said, source),
+        *_overrides(said, source),
+        *_gateway(db, said),
+    )
+
+
+def _gateway(db: View, said: Profile) -> Iterator[Unsupported]:
+    """A proxy tells gateways in its transport header what it means; ours go by server name."""
+    parent = said.parent
+    if parent is None:
+        return
+    mirror = mirrored(db, ObjectKey(parent.cluster, parent.namespace, parent.name))
+    if mirror is not None and gateway_protocol(db, mirror.service.cluster) is Protocol.SNI:
+        detail = f"the gateway of {mirror.service.cluster} is no linkerd2-proxy"
+        origin = Origin(parent, port=said.parent_port)
+        yield Unsupported(origin, GATEWAY_PROTOCOL, DIALECT, detail)
 
 
 def _budget(said: Profile, source: Source) -> Iterator[Unsupported]:

@@ -24,6 +24,7 @@ from isthmus.model.annotations.inbound import (
 )
 from isthmus.model.annotations.parents import parent_warnings
 from isthmus.model.annotations.ports import NO_PORTS, Ports, port_list
+from isthmus.model.annotations.shares import LOCAL, Share, shares
 from isthmus.model.annotations.staleness import DROP, KEEP, Staleness, staleness
 from isthmus.model.annotations.traffic import (
     GrpcRetry,
@@ -39,6 +40,7 @@ __all__ = [
     "DROP",
     "INBOUND_TLS_MODES",
     "KEEP",
+    "LOCAL",
     "NO_PORTS",
     "Accrual",
     "AccrualMode",
@@ -47,6 +49,7 @@ __all__ = [
     "LoadBias",
     "Ports",
     "Problem",
+    "Share",
     "Staleness",
     "SuccessRate",
     "Timeouts",
@@ -61,6 +64,7 @@ __all__ = [
     "parse_duration",
     "parse_truth",
     "port_list",
+    "shares",
     "staleness",
     "timeouts",
     "upstreams",

@@ -35,4 +35,7 @@ REQUIRE_IDENTITY_PORTS: Final = "config.linkerd.io/proxy-require-identity-inboun
 UPSTREAMS: Final = "config.isthmus.dev/upstreams"
 INBOUND_TLS: Final = "config.isthmus.dev/inbound-tls"
 
+MEMBER: Final = "multicluster.isthmus.dev/member."
+"""The beginning of keys on a federated Service; a cluster's name follows."""
+ENABLE_GATEWAY: Final = "config.linkerd.io/enable-gateway"
 STALENESS: Final = "multicluster.isthmus.dev/staleness"
