@@ -61,7 +61,7 @@ Mirrored = Callable[[MirrorRef], TargetId | None]
 
 
 class Fault(Value, frozen=True):
-    """A part of a route that is not understood or cannot be done. `path` is below `spec`."""
+    """A part of a route that is not understood or cannot be done. `path` leads to it in the object."""
 
     path: str
     message: str

@@ -13,10 +13,12 @@ from isthmus.engine import View, query
 from isthmus.ir.names import Ref
 from isthmus.ir.proxy import OutboundName
 from isthmus.mesh.asked import GetKey
+from isthmus.mesh.attachment import classed, consumed
 from isthmus.mesh.candidates import Member
 from isthmus.mesh.census import Place
 from isthmus.mesh.endpoints import groups
 from isthmus.mesh.outbound import parent_key, parent_ref
+from isthmus.mesh.routes import SERVICE
 from isthmus.mesh.sets import sets
 from isthmus.mesh.settings import settings
 from isthmus.mesh.tables import NAMESPACES, SERVICES
@@ -49,6 +51,31 @@ def in_scope(db: View, cluster: str, wanted: Scope) -> tuple[OutboundName, ...]:
         for name in declared(db, Place(cluster, namespace.name))
         if _holds(wanted, name)
     )
+
+
+@query
+def upstreams_of(db: View, where: Place, wanted: Scope) -> tuple[OutboundName, ...]:
+    """The upstreams in a scope as proxies in a namespace know them.
+
+    A namespace with routes of its own to some of them has names of its own for those; all others
+    share the one value of their scope.
+    """
+    shared = in_scope(db, where.cluster, wanted)
+    theirs = {ref for ref in consumed(db, where) if ref.kind == SERVICE}
+    if not theirs:
+        return shared
+    return tuple(
+        classed(db, OutboundName(name.parent, name.port, where.namespace))
+        if name.parent in theirs
+        else name
+        for name in shared
+    )
+
+
+@query
+def consumer_class(db: View, where: Place) -> str:
+    """The class of clients that a namespace is of for Services: itself if it has own routes."""
+    return where.namespace if any(ref.kind == SERVICE for ref in consumed(db, where)) else ""
 
 
 @query
