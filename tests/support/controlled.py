@@ -24,13 +24,13 @@ from isthmus.controllers.steps import Step, Wait, Write, writes
 from isthmus.controllers.time import FLOOR
 from isthmus.engine import Change, Database, Delete, Put
 from isthmus.errors import AlreadyExists, Conflict, NotFound
-from isthmus.mesh import SOURCES
+from isthmus.mesh import ALSO, SOURCES
 from isthmus.mesh.census import CENSUS, CensusKey, Place, facts
 from isthmus.model import Document, Key, Kind, ObjectKey
 from isthmus.model.registry import BUILT_IN
 from isthmus.model.times import format_time
 from isthmus.store import Memory
-from isthmus.store.objects import Objects, Preconditions
+from isthmus.store.objects import Admission, Objects, Preconditions
 
 CLUSTER = "here"
 NETWORKS = (ipaddress.ip_network("10.96.0.0/16"), ipaddress.ip_network("fd00:96::/112"))
@@ -55,6 +55,7 @@ class Cluster:
         networks: Sequence[Any] = NETWORKS[:1],
         controllers: Sequence[Controller] = CONTROLLERS,
         seed: int = 1,
+        more: Sequence[Admission] = (),
     ) -> None:
         self.clock = ManualClock()
         self.store = Memory(clock=self.clock)
@@ -63,7 +64,7 @@ class Cluster:
             self.store,
             clock=self.clock,
             random=self.random,
-            admissions=admissions(self.store, networks),
+            admissions=(*admissions(self.store, networks), *more),
         )
         self._addresses = (f"10.1.{n // 250}.{n % 250 + 1}" for n in count())
         self.db = Database()
@@ -233,10 +234,10 @@ class Cluster:
 
 def rows(key: Key, value: bytes | None) -> Iterator[Change]:
     """A stored object in the tables, as the board puts it there."""
-    census, source = CensusKey(CLUSTER, *key), SOURCES.get(key.resource)
+    census = CensusKey(CLUSTER, *key)
     known = facts(value) if value is not None else None
     yield Delete(CENSUS, census) if known is None else Put(CENSUS, census, known)
-    if source is not None:
+    for source in filter(None, (SOURCES.get(key.resource), ALSO.get(key.resource))):
         at = ObjectKey(CLUSTER, key.namespace, key.name)
         row = source.row(value) if value is not None else None
         yield Delete(source.table, at) if row is None else Put(source.table, at, row)

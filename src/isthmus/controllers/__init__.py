@@ -27,11 +27,15 @@ from isthmus.controllers import (
     deployments,
     endpoints,
     external,
+    federated,
     garbage,
+    linkstatus,
+    mirror,
     mirroring,
     namespaces,
     rejections,
     replicasets,
+    reports,
     roles,
     serviceprofiles,
     slices,
@@ -68,6 +72,10 @@ CONTROLLERS: tuple[Controller, ...] = (
     Controller("endpoints", endpoints.keys, endpoints.plan),
     Controller("endpointslice-mirroring", mirroring.keys, mirroring.plan),
     Controller("proxy-rejections", rejections.keys, rejections.plan),
+    Controller(reports.MIRRORS, mirror.keys, mirror.plan),
+    Controller(reports.FEDERATED, federated.keys, federated.plan),
+    Controller("link-status", linkstatus.keys, linkstatus.plan),
+    Controller("mirrored-namespaces", linkstatus.keys, linkstatus.namespaces),
     Controller("serviceprofile-status", serviceprofiles.keys, serviceprofiles.plan),
 )
 """Every controller of a cluster whose objects live in our own store."""
@@ -111,4 +119,5 @@ def build(cluster: str, settings: Settings, wiring: Wiring) -> Reconciler:
         Executor(wiring.objects, wiring.kinds, wiring.clock, wiring.sign),
         Timekeeper(wiring.commit, wiring.clock),
         Means(wiring.clock, wiring.random, wiring.log),
+        wiring.commit,
     )

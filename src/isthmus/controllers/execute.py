@@ -43,8 +43,7 @@ class Executor:
             raise NotFound(f"{describe(step)}: no kind is called {step.resource}")
         match step:
             case Create():
-                document: Document = msgspec.json.decode(step.document)
-                return (await self._objects.create(kind, document)).revision
+                return (await self._objects.create(kind, self._born(step))).revision
             case Update():
                 return await self._update(kind, step)
             case Issue():
@@ -58,6 +57,13 @@ class Executor:
                     propagation=step.propagation.value,
                 )
                 return done.revision
+
+    def _born(self, step: Create) -> Document:
+        document: Document = msgspec.json.decode(step.document)
+        if step.resource == "events":
+            now = format_time(self._clock.utc())
+            document |= {"firstTimestamp": now, "lastTimestamp": now}
+        return document
 
     def _issued(self, step: Issue) -> Update:
         account = Bound("serviceaccounts", step.namespace, step.account, step.account_uid)

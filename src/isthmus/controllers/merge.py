@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from isthmus.controllers.steps import JSON
+from isthmus.controllers.steps import JSON, canonical
 from isthmus.errors import Conflict
 from isthmus.model.kind import Document
 
@@ -17,6 +17,15 @@ TOUCH = "touch"
 """As `lastUpdateTime` of a planned condition: the moment of writing. Without it, the time stays."""
 
 REMOVE = "$deleteFromPrimitiveList/"
+
+GONE = "delete"
+"""As `$patch` of an item of a list: the item is to go."""
+
+REPORTS: Mapping[str, str] = {"federatedServices": "remoteRef", "mirrorServices": "remoteRef"}
+"""Lists of reports, each with conditions of its own, by the field that says what each is about.
+
+They are replaced as a whole; a condition that says the same as before keeps its time.
+"""
 
 
 def merged(document: Document, patch: Mapping[str, JSON], now: str) -> Document:
@@ -34,6 +43,8 @@ def merged(document: Document, patch: Mapping[str, JSON], now: str) -> Document:
             result.pop(name, None)
         elif name == "conditions" and isinstance(value, list):
             result[name] = _conditions(result.get(name) or [], value, now)
+        elif name in REPORTS and isinstance(value, list):
+            result[name] = _reports(result.get(name) or [], value, REPORTS[name], now)
         elif name == "ownerReferences" and isinstance(value, list):
             _put(result, name, _owners(result.get(name) or [], value))
         elif isinstance(value, dict):
@@ -54,8 +65,24 @@ def _put(document: Document, name: str, items: list[JSON]) -> None:
 def _conditions(present: Sequence[Document], wanted: Sequence[Document], now: str) -> list[JSON]:
     held = {condition.get("type"): condition for condition in present}
     for condition in wanted:
-        held[condition["type"]] = _dated(held.get(condition["type"]) or {}, condition, now)
+        if condition.get("$patch") == GONE:
+            held.pop(condition["type"], None)
+        else:
+            held[condition["type"]] = _dated(held.get(condition["type"]) or {}, condition, now)
     return list(held.values())
+
+
+def _reports(
+    present: Sequence[Document], wanted: Sequence[Document], about: str, now: str
+) -> list[JSON]:
+    held = {canonical(report.get(about)): report for report in present}
+    return [_report(held.get(canonical(report.get(about))) or {}, report, now) for report in wanted]
+
+
+def _report(old: Document, new: Document, now: str) -> Document:
+    said = {one.get("type"): one for one in old.get("conditions") or []}
+    conditions = [_dated(said.get(one["type"]) or {}, one, now) for one in new["conditions"]]
+    return {**new, "conditions": conditions}
 
 
 def _dated(old: Document, new: Document, now: str) -> Document:
@@ -73,7 +100,7 @@ def _dated(old: Document, new: Document, now: str) -> Document:
 def _owners(present: Sequence[Document], wanted: Sequence[Document]) -> list[JSON]:
     held = {owner.get("uid"): owner for owner in present}
     for owner in wanted:
-        if owner.get("$patch") == "delete":
+        if owner.get("$patch") == GONE:
             held.pop(owner["uid"], None)
             continue
         manager = next((other for other in held.values() if other.get("controller")), None)

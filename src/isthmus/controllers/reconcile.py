@@ -22,8 +22,9 @@ from isthmus.board import Subscription
 from isthmus.controllers.execute import Executor
 from isthmus.controllers.lives import TERMINATING
 from isthmus.controllers.steps import Plan, Wait, Write, describe, writes
-from isthmus.controllers.time import Timekeeper
-from isthmus.engine import Query, View, query
+from isthmus.controllers.time import Commit, Timekeeper
+from isthmus.controllers.trouble import TROUBLE
+from isthmus.engine import Delete, Put, Query, View, query
 from isthmus.errors import AlreadyExists, Conflict, Forbidden, IsthmusError, NotFound
 from isthmus.mesh.census import Place
 from isthmus.mesh.tables import NAMESPACES
@@ -32,6 +33,8 @@ WORKERS = 32
 """Keys attended at the same time: as many small plans (5,000 pods to delete) share a commit."""
 AT_ONCE = 16
 """Steps of one plan carried out at the same time: they share the store's group commits."""
+FASTER = (AlreadyExists, NotFound, Conflict)
+"""What happens where somebody else was faster: no news for anybody."""
 PAUSES = Backoff(first=0.1, most=30.0)
 
 
@@ -133,7 +136,9 @@ class Reconciler:
         executor: Executor,
         timekeeper: Timekeeper,
         means: Means,
+        commit: Commit = lambda _: None,
     ) -> None:
+        self._commit = commit
         self._controllers = controllers
         self._cluster = cluster
         self._board = board
@@ -221,7 +226,7 @@ class Reconciler:
 
     def _drop(self, duty: Duty) -> None:
         self._expect(self._plans.pop(duty, ()), ())
-        self._failures.pop(duty, None)
+        self._forgive(duty)
         self._waiting.discard(duty)
         if alarm := self._pauses.pop(duty, None):
             alarm.cancel()
@@ -262,7 +267,7 @@ class Reconciler:
         if faults or (left and left == steps):
             self._fail(duty, steps, faults)
             return
-        self._failures.pop(duty, None)
+        self._forgive(duty)
         if left:
             self._waiting.add(duty)
 
@@ -292,7 +297,7 @@ class Reconciler:
     async def _try(self, step: Write) -> int | Exception:
         try:
             return await self._executor.execute(step)
-        except (AlreadyExists, NotFound, Conflict) as fault:
+        except FASTER as fault:
             return fault  # somebody was faster: look again
         except Exception as fault:  # noqa: BLE001  # one bad step never stops the others
             if _too_late(fault):
@@ -309,11 +314,22 @@ class Reconciler:
         if not faults:
             undone = [describe(step) for step in steps[:3]]
             self._log.warning("plan without end", controller=duty.controller.name, steps=undone)
+        self._tell(duty, faults)
         failures = self._failures[duty] = self._failures.get(duty, 0) + 1
         if alarm := self._pauses.pop(duty, None):
             alarm.cancel()
         pause = PAUSES.pause(failures, self._random)
         self._pauses[duty] = self._clock.call_later(pause, lambda: self._retry(duty))
+
+    def _tell(self, duty: Duty, faults: Sequence[Exception]) -> None:
+        """Trouble that is more than somebody being faster."""
+        told = [describe_error(each) for each in faults if not isinstance(each, FASTER)]
+        if told:
+            self._commit([Put(TROUBLE, (duty.controller.name, duty.key), told[0])])
+
+    def _forgive(self, duty: Duty) -> None:
+        if self._failures.pop(duty, None) is not None:
+            self._commit([Delete(TROUBLE, (duty.controller.name, duty.key))])
 
     def _retry(self, duty: Duty) -> None:
         self._pauses.pop(duty, None)

@@ -11,7 +11,7 @@ import msgspec
 from isthmus.engine import Index, Table
 from isthmus.mesh.tables import Source, place
 from isthmus.model.key import ObjectKey
-from isthmus.model.multicluster import Link
+from isthmus.model.multicluster import Link, ReportedLink
 
 LINKS: Table[ObjectKey, Link] = Table("links", scope=place)
 LISTED: Final = frozenset({"links"})
@@ -64,7 +64,14 @@ LINKS_BY_CLUSTER: Index[ObjectKey, Link, tuple[str, str]] = Index(
 )
 """By (our cluster, the name of the linked one): several may claim one name."""
 
+LINK_STATUS: Table[ObjectKey, ReportedLink] = Table("link_status")
+"""What Links say of themselves: apart, since every report would touch all that reads a Link."""
+
 LINK_SOURCES: Final[Mapping[str, Source]] = {
     "links.multicluster.linkerd.io": Source(LINKS, msgspec.json.Decoder(Link).decode)
 }
 """By the resource part of store keys."""
+
+LINK_STATUS_SOURCES: Final[Mapping[str, Source]] = {
+    "links.multicluster.linkerd.io": Source(LINK_STATUS, msgspec.json.Decoder(ReportedLink).decode)
+}

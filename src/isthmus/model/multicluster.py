@@ -16,7 +16,14 @@ from isthmus.model.conversion import by_schema
 from isthmus.model.document import get, mapping, text, texts
 from isthmus.model.duration import parse_duration
 from isthmus.model.kind import Document, Kind, Version
-from isthmus.model.meta import LabelSelector, Meta, View
+from isthmus.model.meta import (
+    Condition,
+    CountedCondition,
+    CountedMeta,
+    LabelSelector,
+    Meta,
+    View,
+)
 from isthmus.model.schema import Schema
 from isthmus.model.selectors import is_empty, selector_faults
 from isthmus.model.shapes import (
@@ -66,6 +73,44 @@ class Link(View, frozen=True):
 
     metadata: Meta = Meta()
     spec: LinkSpec = LinkSpec()
+
+
+class ServiceRef(View, frozen=True):
+    """A Service that a report is about."""
+
+    group: str = ""
+    kind: str = "Service"
+    name: str = ""
+    namespace: str = ""
+
+
+class MirroredCondition(Condition, frozen=True):
+    """What became of a Service; `local_ref` is what stands for it here, None if nothing does."""
+
+    local_ref: ServiceRef | None = None
+
+
+class Report(View, frozen=True):
+    """What became of one Service of the other cluster: exactly one condition, Mirrored."""
+
+    controller_name: str = ""
+    remote_ref: ServiceRef = ServiceRef()
+    conditions: tuple[MirroredCondition, ...] = ()
+
+
+class LinkStatus(View, frozen=True):
+    """The status of a Link. Lists are None where nobody wrote them yet."""
+
+    mirror_services: tuple[Report, ...] | None = None
+    federated_services: tuple[Report, ...] | None = None
+    conditions: tuple[CountedCondition, ...] = ()
+
+
+class ReportedLink(View, frozen=True):
+    """A Link as what it says of itself, apart from what it asks for: reports change often."""
+
+    metadata: CountedMeta = CountedMeta()
+    status: LinkStatus = LinkStatus()
 
 
 def seconds(said: str) -> float | None:

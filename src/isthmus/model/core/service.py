@@ -11,7 +11,7 @@ from isthmus.model.columns import AGE, NONE, WIDE
 from isthmus.model.core.servicerules import service_faults
 from isthmus.model.document import ensure, get, items, number, settle, strings, text, texts
 from isthmus.model.kind import Column, Document, Kind, Version
-from isthmus.model.meta import Meta, View
+from isthmus.model.meta import Condition, Meta, View
 from isthmus.model.names import label_1035_problems
 from isthmus.model.selectors import pairs_text
 from isthmus.model.wire.schemas import schema_of
@@ -64,6 +64,7 @@ class ServiceStatus(View, frozen=True):
     """core/v1 ServiceStatus."""
 
     load_balancer: LoadBalancer = LoadBalancer()
+    conditions: tuple[Condition, ...] = ()
 
 
 class Service(View, frozen=True):
