@@ -18,6 +18,7 @@ from isthmus.app import (
     dns,
     figures,
     identity,
+    links,
     listeners,
     meshconfig,
     rejections,
@@ -105,6 +106,7 @@ class Parts:
         await self._open_store()
         await self._open_trust()
         self._start_controllers()
+        self._start_links()
         await self._start_kube()
         self._start_destination()
         self._start_identity()
@@ -185,6 +187,18 @@ class Parts:
         name = "controllers"
         self.runs.append((name, partial(self._means.keep, name, reconciler.run)))
 
+    def _start_links(self) -> None:
+        place = links.Place(self._board, self._store, links.remote(intakes()), self._means)
+        self._links = links.Links(self._config.cluster, place)
+        self.runs.append(("links", partial(self._means.keep, "links", self._links.run)))
+        self._readings += links.figures_of(self._links, self._means.clock)
+        self._pages["/links"] = links.page_of(self._links, self._means.clock)
+
+    async def _settled(self) -> None:
+        """Our own objects are known, and those of linked clusters as far as they answer."""
+        await self.readiness.settled()  # before, every Service would seem to be missing
+        await self._links.settled()
+
     async def _start_kube(self) -> None:
         if "kube" not in self._sockets:
             return
@@ -241,7 +255,7 @@ class Parts:
         self._endpoints["destination"] = listeners.bind_grpc(server.bind, "destination", at)
 
         async def run() -> None:
-            await self.readiness.settled()  # before, every Service would seem to be missing
+            await self._settled()
             await server.run()
 
         self.runs.append(("destination", run))
@@ -275,7 +289,7 @@ class Parts:
         self.runs.append(("certificate of xds", partial(self._means.keep, "xds leaf", serving.run)))
 
         async def run() -> None:
-            await self.readiness.settled()  # before, every workload would seem to be missing
+            await self._settled()
             await server.run()
 
         self.runs.append((xds.NAME, run))

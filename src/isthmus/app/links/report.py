@@ -1,0 +1,111 @@
+"""What is told of links beside the tables: the page /links, and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from isthmus.aio import Clock
+from isthmus.app.links.links import Links
+from isthmus.app.links.watcher import Watcher
+from isthmus.serve.admin import Reading
+
+LABELS = ("cluster",)
+
+
+def page_of(links: Links, clock: Clock) -> Callable[[Mapping[str, str]], object]:
+    """The page: every Link, and every cluster that a Secret alone links, by cluster."""
+
+    def page(query: Mapping[str, str]) -> object:
+        only = query.get("cluster", "")
+        found = [_told(links, watcher, clock) for watcher in links.watchers.values()]
+        watched = {watcher.wanted.value.link for watcher in links.watchers.values()}
+        found += [
+            {
+                "cluster": "",
+                "link": f"{key.namespace}/{key.name}",
+                "state": row.state,
+                "since": row.since,
+                "reason": row.reason,
+                "message": row.message,
+            }
+            for key, row in sorted(links.health.items())
+            if key not in watched
+        ]
+        return [each for each in found if only in ("", each["cluster"])]
+
+    return page
+
+
+def _told(links: Links, watcher: Watcher, clock: Clock) -> dict[str, object]:
+    linked, health, now = watcher.wanted.value, watcher.health, clock.now()
+    row = links.health.get(linked.link) if linked.link is not None else None
+    reason, message = health.words(now)
+    access = watcher.access.value
+    return {
+        "cluster": linked.name,
+        "link": f"{linked.link.namespace}/{linked.link.name}" if linked.link is not None else "",
+        "state": health.state(now),
+        "since": row.since if row is not None else "",
+        "reason": reason,
+        "message": message,
+        "usable": watcher.feed.synced and health.usable(now),
+        "staleSeconds": round(health.silence(now), 1) if health.silent(now) else 0.0,
+        "objects": len(watcher.view),
+        "bytes": watcher.view.bytes,
+        "clockSkewSeconds": round(health.skew, 1),
+        "server": access.server if access is not None else "",
+        "gateway": linked.probe is not None,
+        "gatewayAlive": health.gateway_alive,
+        "dataPlane": health.data_plane,
+    }
+
+
+def figures_of(links: Links, clock: Clock) -> list[Reading]:
+    """Each cluster's state, age and size."""
+
+    def each(read: Callable[[Watcher], float]) -> Callable[[], dict[tuple[str, ...], float]]:
+        return lambda: {(name,): read(watcher) for name, watcher in links.watchers.items()}
+
+    def states() -> dict[tuple[str, ...], float]:
+        now = clock.now()
+        return {
+            (name, str(watcher.health.state(now))): 1.0 for name, watcher in links.watchers.items()
+        }
+
+    return [
+        Reading(
+            "isthmus_link_state",
+            "How the connection to a linked cluster fares: 1 for the state that holds.",
+            "gauge",
+            states,
+            ("cluster", "state"),
+        ),
+        Reading(
+            "isthmus_link_silent_seconds",
+            "Time since anything was heard of a linked cluster's API.",
+            "gauge",
+            each(lambda watcher: watcher.health.silence(clock.now())),
+            LABELS,
+        ),
+        Reading(
+            "isthmus_link_objects",
+            "Objects of a linked cluster that are known.",
+            "gauge",
+            each(lambda watcher: float(len(watcher.view))),
+            LABELS,
+        ),
+        Reading(
+            "isthmus_link_bytes",
+            "Bytes of these objects.",
+            "gauge",
+            each(lambda watcher: float(watcher.view.bytes)),
+            LABELS,
+        ),
+        Reading(
+            "isthmus_link_usable",
+            "Whether a linked cluster's endpoints are used.",
+            "gauge",
+            each(lambda watcher: float(watcher.health.usable(clock.now()))),
+            LABELS,
+        ),
+    ]

@@ -1,0 +1,232 @@
+"""Two real servers, one linked to the other by hand."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import grpc
+import pytest
+
+from tests.support.asking import Asker, Stream, asker
+from tests.support.linking import (
+    LINKS,
+    NAMESPACE,
+    SECRETS,
+    account,
+    admin_of,
+    export,
+    link,
+    link_of,
+    post,
+    rotate,
+    secret_of,
+    stand_in,
+    until_link,
+    with_token,
+)
+from tests.support.meshapi import MeshApi
+from tests.support.meshworld import fold
+from tests.support.server import ServerProcess
+
+MEMORY = ("--store", "memory:")
+SLICE = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/web-1"
+FORBIDDEN_KINDS = {"externalworkloads.workload.linkerd.io", "namespaces"}
+
+
+class Here(NamedTuple):
+    """The cluster that links others."""
+
+    server: ServerProcess
+    api: MeshApi
+
+
+@pytest.fixture(scope="module")
+async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Here, Here]]:
+    """`here` and `east`; asynchronous so that all tests share one loop."""
+    here, east = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("east")
+    with (
+        ServerProcess(here, *MEMORY, "--cluster", "here") as one,
+        ServerProcess(east, *MEMORY, "--cluster", "eastern", "--trust-domain", "east.test") as two,
+    ):
+        apis = MeshApi(one, "linkerd"), MeshApi(two, "linkerd")
+        yield Here(one, apis[0]), Here(two, apis[1])
+        for each in apis:
+            each.close()
+
+
+@pytest.fixture
+def here(both: tuple[Here, Here]) -> Iterator[Here]:
+    yield both[0]
+    server = both[0].server
+    for path in (LINKS, SECRETS):
+        _, told = server.request("GET", path)
+        for each in told.get("items", ()):
+            server.request("DELETE", f"{path}/{each['metadata']['name']}")
+    both[0].api.clear()
+
+
+@pytest.fixture
+def east(both: tuple[Here, Here]) -> Iterator[Here]:
+    yield both[1]
+    both[1].api.clear()
+
+
+@pytest.fixture
+async def client(both: tuple[Here, Here]) -> AsyncIterator[Asker]:
+    async with asker(both[0].server.endpoints["destination"]) as made:
+        yield made
+
+
+def held(stream: Stream) -> set[str]:
+    return {ip for ip, _ in fold({}, [each.SerializeToString() for each in stream.told])}
+
+
+async def there(client: Asker, path: str) -> str:
+    """The server has absorbed the Service that this path is about."""
+    while True:
+        async with client.ask("Get", path) as stream:
+            await stream.answered()
+            if stream.ended is not grpc.StatusCode.NOT_FOUND:
+                return path
+
+
+def synced(said: dict[str, object]) -> bool:
+    return said["state"] == "synced"
+
+
+def because(reason: str) -> Callable[[dict[str, object]], bool]:
+    return lambda said: said["reason"] == reason
+
+
+async def test_a_service_of_a_linked_cluster_is_found_and_followed(
+    here: Here, east: Here, client: Asker
+) -> None:
+    export(east.api, "10.1.0.1")
+    link(here.server, "east", admin_of(east.server))
+    said = until_link(here.server, "east", synced)
+    assert said["usable"]
+    assert said["objects"] > 0
+    name = await there(client, stand_in(here.api, "east"))
+    async with client.ask("Get", name) as stream:
+        await stream.until(lambda it: held(it) == {"10.1.0.1"})
+        export(east.api, "10.1.0.1", "10.1.0.2")
+        await stream.until(lambda it: held(it) == {"10.1.0.1", "10.1.0.2"})
+        here.server.request("DELETE", f"{LINKS}/east")
+        await stream.until(lambda it: not held(it))
+
+
+async def test_an_account_that_may_read_little_is_enough(here: Here, east: Here) -> None:
+    token = account(east.server)
+    link(here.server, "east", with_token(east.server, token))
+    said = until_link(here.server, "east", synced)
+    assert said["reason"] == "Partial"
+    assert all(kind in said["message"] for kind in FORBIDDEN_KINDS)
+    # What is wrong with a Link is said of it, and the others do not notice.
+    post(here.server, SECRETS, secret_of("junk", "\x00{not: [yaml"))
+    post(here.server, SECRETS, {**secret_of("none", "x"), "data": {}})
+    post(here.server, SECRETS, secret_of("wrong", with_token(east.server, "a.b.c")))
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        gone = admin_of(east.server)
+        gone["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{nobody.getsockname()[1]}"
+        post(here.server, SECRETS, secret_of("gone", gone))
+        for name in ("junk", "none", "wrong", "gone", "missing"):
+            post(here.server, LINKS, link_of(name, secret=name))
+        post(here.server, LINKS, link_of("twin", cluster="east", secret="wrong"))
+        post(here.server, LINKS, link_of("self", cluster="here"))
+        wanted = {
+            "junk": "BadKubeconfig",
+            "none": "NoKubeconfig",
+            "wrong": "CredentialsRejected",
+            "missing": "SecretNotFound",
+            "twin": "DuplicateCluster",
+            "self": "OwnCluster",
+        }
+        for name, reason in wanted.items():
+            said = until_link(here.server, name, because(reason))
+            assert said["state"] == "refused", said
+        said = until_link(here.server, "gone", lambda it: it["reason"] == "Unreachable")
+        assert said["state"] == "connecting"
+    assert until_link(here.server, "east", synced)["usable"]
+
+
+async def test_rotated_credentials_are_taken_up_and_bad_ones_change_nothing(
+    here: Here, east: Here, client: Asker
+) -> None:
+    export(east.api, "10.1.0.1")
+    link(here.server, "east", admin_of(east.server))
+    until_link(here.server, "east", synced)
+    name = await there(client, stand_in(here.api, "east"))
+    async with client.ask("Get", name) as stream:
+        await stream.until(lambda it: held(it) == {"10.1.0.1"})
+        told = len(stream.told)
+        rotate(here.server, "east", with_token(east.server, "a.b.c"))
+        said = until_link(here.server, "east", lambda it: it["reason"] == "CredentialsRejected")
+        assert said["state"] == "synced"
+        rotate(here.server, "east", with_token(east.server, account_again(east.server)))
+        until_link(here.server, "east", lambda it: it["reason"] == "Partial")
+        export(east.api, "10.1.0.7")
+        await stream.until(lambda it: held(it) == {"10.1.0.7"})
+        assert len(stream.told) - told <= 2  # no moment without endpoints in between
+
+
+def account_again(server: ServerProcess) -> str:
+    """Another token of the account, whether or not it was made before."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+    code, _ = server.request("GET", f"{path}/linkerd-service-mirror-remote-access-default")
+    if code != 200:
+        return account(server)
+    asked = f"{path}/linkerd-service-mirror-remote-access-default/token"
+    return str(post(server, asked, {"spec": {}})["status"]["token"])
+
+
+async def test_a_cluster_that_is_down_keeps_its_endpoints_and_one_that_was_put_back_is_believed(
+    tmp_path: Path, here: Here, client: Asker
+) -> None:
+    home = tmp_path / "west"
+    port = free_port()
+    flags = ("--cluster", "west", "--listen", f"kube=127.0.0.1:{port}")
+    with ServerProcess(home, *flags) as west:
+        api = MeshApi(west, "linkerd")
+        export(api, "10.2.0.1")
+        api.close()
+        link(here.server, "west", admin_of(west))
+        until_link(here.server, "west", synced)
+        name = await there(client, stand_in(here.api, "west"))
+        west.stop(signal.SIGTERM)
+        backup = {file.name: file.read_bytes() for file in home.iterdir() if file.is_file()}
+    async with client.ask("Get", name) as stream:
+        await stream.until(lambda it: held(it) == {"10.2.0.1"})
+        with ServerProcess(home, *flags) as west:
+            until_link(here.server, "west", synced)
+            for number in range(20):
+                more = {"metadata": {"name": f"more-{number}"}}
+                post(west, "/api/v1/namespaces/shop/configmaps", more)
+            code, slice_ = west.request("GET", SLICE)
+            assert code == 200, slice_
+            slice_["endpoints"][0]["addresses"] = ["10.2.0.2"]
+            assert west.request("PUT", SLICE, slice_)[0] == 200
+            await stream.until(lambda it: held(it) == {"10.2.0.2"})
+            west.stop(signal.SIGKILL)
+        said = until_link(here.server, "west", lambda it: it["state"] == "stale")
+        assert said["reason"] == "Unreachable"
+        assert said["usable"]
+        assert held(stream) == {"10.2.0.2"}
+        for file in home.iterdir():
+            if file.is_file():
+                file.unlink()
+        for saved, data in backup.items():
+            (home / saved).write_bytes(data)
+        with ServerProcess(home, *flags):
+            until_link(here.server, "west", synced)
+            await stream.until(lambda it: held(it) == {"10.2.0.1"})
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
