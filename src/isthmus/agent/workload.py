@@ -258,7 +258,9 @@ class Workload:
 
     def _front(self) -> Front:
         try:
-            listening = self.place.namespace.listen("0.0.0.0", PORT)  # noqa: S104  # the pod's own
+            # A node has other addresses too, of LoadBalancers: that port is theirs there.
+            host = self.place.ip if self.place.serves else "0.0.0.0"  # noqa: S104  # the pod's own
+            listening = self.place.namespace.listen(host, PORT)
         except OSError as fault:
             raise Unavailable(f"port {PORT} of {self.name}: {fault.strerror}") from fault
         return Front(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
+from isthmus.errors import AlreadyExists, NotFound, Unavailable
 from isthmus.lab.addressing import HostAt
 from isthmus.lab.network.namespace import Namespace
 from isthmus.lab.pods.api import Document
@@ -16,6 +17,7 @@ from isthmus.lab.pods.pod import Home, Pod
 from isthmus.lab.pods.probes import Prober
 from isthmus.lab.pods.sidecar import Bare
 from isthmus.lab.pods.sources import Nothing
+from isthmus.lab.topology import Run
 
 if TYPE_CHECKING:
     from isthmus.lab.cluster import Means
@@ -51,24 +53,59 @@ class Hosts:
     def __init__(self, means: Means) -> None:
         self._means = means
         self._pods: dict[str, Pod] = {}
+        self._runs: dict[str, Run] = {}
+        self._group: asyncio.TaskGroup | None = None
 
     def pod(self, name: str) -> Pod | None:
         """What runs on a host, as if it were a pod."""
         return self._pods.get(name)
 
     async def run(self) -> None:
-        """Run everything that hosts run."""
+        """Run what hosts run from the beginning, and what they are told to later."""
         async with asyncio.TaskGroup() as group:
+            self._group = group
             for at in self._means.plan.hosts:
-                pod = self._pod(at)
-                if pod is not None:
-                    self._pods[at.host.name] = pod
-                    group.create_task(pod.run())
+                if at.host.run is not None:
+                    self._start(at, at.host.run)
+            await asyncio.get_running_loop().create_future()  # until cancelled
 
-    def _pod(self, at: HostAt) -> Pod | None:
-        means, run = self._means, at.host.run
-        if run is None:
-            return None
+    def start(self, name: str, run: Run) -> None:
+        """Have a host run something.
+
+        Raises:
+            NotFound: there is no such host.
+            AlreadyExists: it runs something already.
+        """
+        at = next((each for each in self._means.plan.hosts if each.host.name == name), None)
+        if at is None:
+            known = ", ".join(each.host.name for each in self._means.plan.hosts) or "none"
+            raise NotFound(f"there is no host {name!r}; there are: {known}")
+        if name in self._pods:
+            raise AlreadyExists(f"the host {name!r} runs something already")
+        self._start(at, run)
+
+    def stop(self, name: str) -> None:
+        """End what a host runs. NotFound if it runs nothing."""
+        pod = self._pods.get(name)
+        if pod is None:
+            raise NotFound(f"no host {name!r} runs anything")
+        pod.vanish()
+
+    def _start(self, at: HostAt, run: Run) -> None:
+        if self._group is None:
+            raise Unavailable("the lab is not up yet")
+        pod = self._pods[at.host.name] = self._pod(at, run)
+        self._runs[at.host.name] = run
+        self._group.create_task(self._until_gone(at.host.name, pod))
+
+    async def _until_gone(self, name: str, pod: Pod) -> None:
+        try:
+            await pod.run()
+        finally:
+            del self._pods[name], self._runs[name]
+
+    def _pod(self, at: HostAt, run: Run) -> Pod:
+        means = self._means
         namespace = means.fabric.hosts[at.host.name]
         near = {h.host.name: str(h.ip) for h in means.plan.hosts if h.network == at.network}
         tools = Tools(
@@ -117,7 +154,7 @@ class Hosts:
                     "name": at.host.name,
                     "network": at.network.name,
                     "ip": str(at.ip),
-                    "image": "" if at.host.run is None else at.host.run.image,
+                    "image": self._runs[at.host.name].image if pod is not None else "",
                     "ready": bool(records) and all(each.ready for each in records),
                     "restarts": sum(each.restarts for each in records),
                 }

@@ -11,11 +11,13 @@ from typing import Any
 from urllib.parse import quote
 
 import aiohttp
+import msgspec
 
 from isthmus.errors import Unavailable, UserFault
 from isthmus.lab.kubelet import channels
 from isthmus.lab.kubelet.server import short
 from isthmus.lab.state import State
+from isthmus.lab.topology import Run
 
 APART = "~"
 CHUNK = 32 * 1024
@@ -52,6 +54,24 @@ class Local:
         async with self._session() as session, session.get("/status") as answer:
             found: dict[str, Any] = await answer.json()
             return found
+
+    # ------------------------------------------------------------------------------------ hosts
+
+    def start(self, host: str, run: Run) -> None:
+        """Have a host run something. UserFault when it cannot; says why."""
+        asyncio.run(self._order("POST", host, msgspec.json.encode(run)))
+
+    def stop(self, host: str) -> None:
+        """End what a host runs. UserFault if it runs nothing."""
+        asyncio.run(self._order("DELETE", host, b""))
+
+    async def _order(self, method: str, host: str, body: bytes) -> None:
+        async with (
+            self._session() as session,
+            session.request(method, f"/run/{quote(host, safe='')}", data=body) as answer,
+        ):
+            if answer.status != 200:
+                raise UserFault(await answer.text())
 
     def scope(self, target: str, cluster: str | None, namespace: str | None) -> str:
         """Where the pod or host `target` is, as the socket wants it.

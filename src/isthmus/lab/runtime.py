@@ -118,7 +118,7 @@ class Lab:
         trust = self._trust()
         self._clusters = [Cluster(at, trust.get(at.name), means) for at in self._plan.clusters]
         self._hosts = Hosts(means)
-        local = Kubelet(self._find, self._clock, self._status)
+        local = Kubelet(self._find, self._clock, self._status, self._hosts)
         try:
             await local.serve_local(self._state.socket)
             async with asyncio.TaskGroup() as group:

@@ -12,6 +12,8 @@ COMMANDS = {
     "down": ("isthmus.cli.commands.lab_up:down", "Take a lab down, and remove all it made."),
     "status": ("isthmus.cli.commands.lab_show:status", "What runs in a lab."),
     "exec": ("isthmus.cli.commands.lab_show:execute", "Run a command in a pod, or on a host."),
+    "run": ("isthmus.cli.commands.lab_run:run", "Have a host outside the clusters run an image."),
+    "stop": ("isthmus.cli.commands.lab_run:stop", "End what such a host runs."),
     "logs": ("isthmus.cli.commands.lab_show:logs", "What a pod, or a host, says."),
 }
 

@@ -10,18 +10,21 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
 
 from isthmus.aio import Clock
 from isthmus.ca import Leaf
+from isthmus.errors import IsthmusError
 from isthmus.lab.kubelet import channels
 from isthmus.lab.kubelet.session import execute, execute_in_terminal
 from isthmus.lab.pods import logs
 from isthmus.lab.pods.container import Container
 from isthmus.lab.pods.logs import Wanted
 from isthmus.lab.pods.pod import Pod
+from isthmus.lab.topology import Run
 from isthmus.model.times import parse_time
 
 MASTERS = "system:masters"
@@ -33,12 +36,31 @@ Find = Callable[[str, str], Pod | None]
 """Namespace and name to a pod."""
 
 
+class Orders(Protocol):
+    """Who starts and ends what hosts outside the clusters run."""
+
+    def start(self, name: str, run: Run) -> None:
+        """Have a host run something."""
+        ...
+
+    def stop(self, name: str) -> None:
+        """End it."""
+        ...
+
+
 class Kubelet:
     """The handlers of one set of pods; `start` once for each listener, then `close`."""
 
-    def __init__(self, find: Find, clock: Clock, status: Callable[[], object] = dict) -> None:
-        """`status`: what `/status` tells on the Unix socket."""
+    def __init__(
+        self,
+        find: Find,
+        clock: Clock,
+        status: Callable[[], object] = dict,
+        orders: Orders | None = None,
+    ) -> None:
+        """`status`: what `/status` tells on the Unix socket; `orders`: who takes what it asks."""
         self._find = find
+        self._orders = orders
         self._clock = clock
         self._status = status
         self._runners: list[web.AppRunner] = []
@@ -62,6 +84,8 @@ class Kubelet:
         )
         if tls is None:
             app.router.add_get("/status", self._tell)
+            app.router.add_post("/run/{host}", self._run)
+            app.router.add_delete("/run/{host}", self._end)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         self._runners.append(runner)
@@ -79,6 +103,25 @@ class Kubelet:
         return web.Response(
             body=msgspec.json.encode(self._status()), content_type="application/json"
         )
+
+    async def _run(self, request: web.Request) -> web.Response:
+        try:
+            run = msgspec.json.decode(await request.read(), type=Run)
+        except msgspec.DecodeError as fault:
+            raise web.HTTPBadRequest(text=f"what shall run is not understood: {fault}") from fault
+        return self._ordered(lambda orders: orders.start(request.match_info["host"], run))
+
+    async def _end(self, request: web.Request) -> web.Response:
+        return self._ordered(lambda orders: orders.stop(request.match_info["host"]))
+
+    def _ordered(self, order: Callable[[Orders], None]) -> web.Response:
+        if self._orders is None:
+            raise web.HTTPNotFound(text="there are no hosts")
+        try:
+            order(self._orders)
+        except IsthmusError as fault:
+            return web.Response(status=fault.http, text=fault.message)
+        return web.Response()
 
     def _container(self, request: web.Request) -> Container:
         about = request.match_info
