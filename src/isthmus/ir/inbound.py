@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from isthmus.ir.names import Host, IdentityMatch, Ref, Source, Value
-from isthmus.ir.rules import GrpcMatch, HttpMatch, RuleFilter
+from isthmus.ir.names import AnyHost, Host, IdentityMatch, Origin, Ref, Source, Value
+from isthmus.ir.rules import GrpcMatch, HttpMatch, Match, RuleFilter
 
 
 class Speech(StrEnum):
@@ -135,3 +136,22 @@ class Inbound(Value, frozen=True):
     detect_timeout: int = 10_000
     strict: bool = False
     """True: only mesh TLS is let in."""
+
+
+def paths_decide(routes: Iterable[InboundRoute]) -> bool:
+    """Whether a path decides which of these routes counts, and so who may in.
+
+    Default routes do not count: what misses a probe's path asks for more, never for less.
+    """
+    return any(
+        match.path is not None and (match.path.match, match.path.value) != (Match.PREFIX, "/")
+        for route in routes
+        if isinstance(route.source, Origin)
+        for rule in route.rules
+        for match in rule.matches
+    )
+
+
+def hosts_decide(routes: Iterable[InboundRoute | InboundGrpcRoute]) -> bool:
+    """Whether a host decides which of these routes counts, and so who may in."""
+    return any(not isinstance(host, AnyHost) for route in routes for host in route.hosts)
