@@ -1,7 +1,7 @@
 """Small meshes as Envoy is told of them: objects in, IR and resources beside, as readable text.
 
 A scenario says what is in it and what to show: beginnings of resource names. The workload is pod
-`shop/me`. Parts that are the same everywhere are shown by a word.
+`shop/me`, unless it says `as` whom. Parts that are the same everywhere are shown by a word.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def ir(sidecar: Sidecar, shows: list[str]) -> Iterator[str]:
     """The cells of the mesh that the resources to be shown are made of."""
     view = sidecar.world.db.read(proxy_view, sidecar.asker.workload)
     assert view is not None
-    if any(each.startswith(("svc", "p")) for each in shows):
+    if any(each.startswith(("svc", "p", "gateway~")) for each in shows):
         for name in view.upstreams:
             yield from cell(sidecar, outbound, name)
             found = sidecar.world.db.read(faults, name)
@@ -71,7 +71,7 @@ def resources(sidecar: Sidecar, shows: list[str]) -> Iterator[str]:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_what_a_sidecar_is_told(file: Path, golden: Golden) -> None:
     for name, said in scenarios(file).items():
-        sidecar = Sidecar(scenario(said), pod("shop/me"))
+        sidecar = Sidecar(scenario(said), pod(said.get("as", "shop/me")))
         shows: list[str] = said["show"]
         parts = [*names(sidecar), *ir(sidecar, shows), *resources(sidecar, shows)]
         golden(f"{file.stem}/{name}.txt", "".join(parts))

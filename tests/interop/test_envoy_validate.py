@@ -60,7 +60,7 @@ def refusals(folder: Path, config: str) -> str:
 @pytest.mark.parametrize("said", SCENARIOS)
 def test_envoy_takes_every_golden_resource(said: dict[str, Any], tmp_path: Path) -> None:
     identity(tmp_path)
-    told = list(Sidecar(scenario(said), pod("shop/me")).told())
+    told = list(Sidecar(scenario(said), pod(said.get("as", "shop/me"))).told())
     assert refusals(tmp_path, static(told)) == ""
 
 

@@ -31,6 +31,7 @@ from isthmus.mesh.candidates import (
     listed,
     listing,
 )
+from isthmus.mesh.clusters import is_local
 from isthmus.mesh.external import workload_endpoint, workload_known
 from isthmus.mesh.pods import pod_endpoint, pod_ips, pod_node
 from isthmus.mesh.services import Absent, SetKey, Topology, discovery
@@ -278,11 +279,13 @@ def endpoint(db: View, member: Member) -> Endpoint | None:
 
 
 def _placed(db: View, found: Endpoint | None, member: Member) -> Endpoint | None:
-    """With zone and weight as the asker sees them."""
+    """With zone and weight as the asker sees them; one of another cluster says which."""
     if found is None:
         return None
-    zone = {"zone": member.zone, "zone_locality": member.locality.value}
-    labels = tuple(sorted((dict(found.labels) | zone).items()))
+    where = {"zone": member.zone, "zone_locality": member.locality.value}
+    if not is_local(db, member.target.cluster):
+        where["target_cluster"] = member.target.cluster
+    labels = tuple(sorted((dict(found.labels) | where).items()))
     near = settings(db).zone_weights and member.locality is Locality.LOCAL
     return msgspec.structs.replace(found, zone=member.zone, labels=labels, weight=10 if near else 1)
 

@@ -169,10 +169,8 @@ def _outlier(said: Ejection | None, *, remote: bool) -> outlier.OutlierDetection
 def _http(found: Target) -> http.HttpProtocolOptions:
     """One HTTP/2 connection to each of our own sidecars; else what the client speaks."""
     if not found.http2 or found.id.variant in (names.PLAIN, names.FORWARDED):
-        return _options(_IDLE_HTTP1)
-    wire = _options(_IDLE_MESH, explicit=True)
-    if found.remote:
-        wire.explicit_http_config.http2_protocol_options.connection_keepalive.CopyFrom(_QUICK)
+        return _options(_IDLE_HTTP1, remote=found.remote)
+    wire = _options(_IDLE_MESH, explicit=True, remote=found.remote)
     if found.via is Via.REMOTE_GATEWAY:
         common = wire.common_http_protocol_options
         common.max_connection_duration.CopyFrom(duration(_SHORT))
@@ -180,28 +178,32 @@ def _http(found: Target) -> http.HttpProtocolOptions:
     return wire
 
 
-_QUICK: Final = protocol.KeepaliveSettings(interval=duration(1_000), timeout=duration(2_500))
-"""Who is cut off says nothing and refuses nothing: only pings find it out."""
-
-
-def _options(idle: int, *, explicit: bool = False) -> http.HttpProtocolOptions:
+def _options(
+    idle: int, *, explicit: bool = False, remote: bool = False
+) -> http.HttpProtocolOptions:
     common = protocol.HttpProtocolOptions(idle_timeout=duration(idle))
+    http2 = _http2(_QUICK if remote else _SLOW)
     if explicit:
-        config = http.HttpProtocolOptions.ExplicitHttpConfig(http2_protocol_options=_http2())
+        config = http.HttpProtocolOptions.ExplicitHttpConfig(http2_protocol_options=http2)
         return http.HttpProtocolOptions(
             common_http_protocol_options=common, explicit_http_config=config
         )
     same = http.HttpProtocolOptions.UseDownstreamHttpConfig(
-        http_protocol_options=protocol.Http1ProtocolOptions(), http2_protocol_options=_http2()
+        http_protocol_options=protocol.Http1ProtocolOptions(), http2_protocol_options=http2
     )
     return http.HttpProtocolOptions(
         common_http_protocol_options=common, use_downstream_protocol_config=same
     )
 
 
-def _http2() -> protocol.Http2ProtocolOptions:
+_SLOW: Final = protocol.KeepaliveSettings(interval=duration(30_000), timeout=duration(5_000))
+_QUICK: Final = protocol.KeepaliveSettings(interval=duration(1_000), timeout=duration(2_500))
+"""Who is cut off says nothing and refuses nothing: only pings find it out. Between clusters that
+must not take long."""
+
+
+def _http2(alive: protocol.KeepaliveSettings) -> protocol.Http2ProtocolOptions:
     """Extended CONNECT carries websockets; pings find a peer that is gone without a word."""
-    alive = protocol.KeepaliveSettings(interval=duration(30_000), timeout=duration(5_000))
     return protocol.Http2ProtocolOptions(allow_connect=True, connection_keepalive=alive)
 
 

@@ -116,9 +116,10 @@ def _add(
     for member in members:
         home = name.cluster if through else member.target.cluster
         away = not through and trust_domain(db, home) != domain
-        wire = lb_endpoint(db, member, state, name.variant, "foreign" if away else "")
+        place = Place("" if is_local(db, home) else home, member.zone)
+        kind = Kind(name.variant, place.cluster, "foreign" if away else "")
+        wire = lb_endpoint(db, member, state, kind)
         if wire is not None:
-            place = Place("" if is_local(db, home) else home, member.zone)
             found.setdefault((member.ip, member.port), (place, wire))
 
 
@@ -127,13 +128,22 @@ def _locality(place: Place, endpoints: list[bytes]) -> bytes:
     return (field(1, where) if where else b"") + b"".join(field(2, each) for each in endpoints)
 
 
+class Kind(NamedTuple):
+    """Of which kind of target an endpoint is told: its variant, and the cluster if not this one.
+
+    `foreign` is "" or a word: its trust domain is another than the target's.
+    """
+
+    variant: str
+    cluster: str
+    foreign: str
+
+
 @query
-def lb_endpoint(
-    db: View, member: Member, state: Health, variant: str, foreign: str
-) -> bytes | None:
-    """An endpoint, encoded; None for one that Envoy cannot be told. `foreign` is "" or a word."""
+def lb_endpoint(db: View, member: Member, state: Health, kind: Kind) -> bytes | None:
+    """An endpoint, encoded; None for one that Envoy cannot be told."""
     found = endpoint(db, member)
-    how = _how(found, variant, foreign) if found is not None else None
+    how = _how(found, kind.variant, kind.foreign) if found is not None else None
     if found is None or how is None:
         return None
     wire = pb.LbEndpoint(
@@ -146,10 +156,16 @@ def lb_endpoint(
         load_balancing_weight=UInt32Value(value=max(1, found.weight)),
     )
     if how:
-        said = Struct()
-        said.update({clusters.MODE: how})
-        wire.metadata.filter_metadata[clusters.MATCH].CopyFrom(said)
+        _say(wire, clusters.MATCH, clusters.MODE, how)
+    if kind.cluster:
+        _say(wire, "isthmus", "cluster", kind.cluster)
     return wire.SerializeToString(deterministic=True)
+
+
+def _say(wire: pb.LbEndpoint, namespace: str, key: str, value: str) -> None:
+    said = Struct()
+    said.update({key: value})
+    wire.metadata.filter_metadata[namespace].CopyFrom(said)
 
 
 def _how(found: Endpoint, variant: str, foreign: str) -> str | None:

@@ -13,6 +13,7 @@ from envoy.config.core.v3 import base_pb2 as base
 from envoy.config.route.v3 import route_components_pb2 as pb
 from envoy.config.route.v3 import route_pb2
 from envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2
+from envoy.extensions.retry.priority.previous_priorities.v3 import previous_priorities_config_pb2
 from envoy.type.v3 import percent_pb2 as percent
 from google.protobuf.any_pb2 import Any
 from google.protobuf.wrappers_pb2 import UInt32Value, UInt64Value
@@ -177,6 +178,8 @@ def _refusal(one: Refuse, match: pb.RouteMatch, whole: int) -> pb.Route:
 
 def _forward(rule: Rule, backends: Sequence[Backend], match: pb.RouteMatch) -> pb.Route:
     action = pb.RouteAction(retry_policy=_retry(rule.retry, rule.timeouts))
+    if any(isinstance(one, To) and one.failover for one in backends):
+        action.retry_policy.retry_priority.CopyFrom(_down_the_line())
     _limits(action, rule.timeouts)
     wire = pb.Route(match=match)
     wire.request_body_buffer_limit.CopyFrom(UInt64Value(value=_BODY))
@@ -209,7 +212,8 @@ def _own_filters(one: Backend) -> tuple[changes.AnyFilter, ...]:
 
 def _protocol(one: Backend) -> Iterable[base.HeaderValueOption]:
     """Told wherever a sidecar may be: whether HTTP/2 is used can change at another moment."""
-    if isinstance(one, To) and one.target.tls is TlsMode.MESH:
+    some = (one.target, *one.failover) if isinstance(one, To) else ()
+    if any(each.tls is TlsMode.MESH for each in some):
         yield TOLD
 
 
@@ -285,6 +289,15 @@ def _elsewhere() -> pb.RetryPolicy.RetryHostPredicate:
     config: Any = packed(previous_hosts_pb2.PreviousHostsPredicate())
     name = "envoy.retry_host_predicates.previous_hosts"
     return pb.RetryPolicy.RetryHostPredicate(name=name, typed_config=config)
+
+
+def _down_the_line() -> pb.RetryPolicy.RetryPriority:
+    """The last try goes to what a backend falls back to, known to be needed or not."""
+    config: Any = packed(
+        previous_priorities_config_pb2.PreviousPrioritiesConfig(update_frequency=_TRIES)
+    )
+    name = "envoy.retry_priorities.previous_priorities"
+    return pb.RetryPolicy.RetryPriority(name=name, typed_config=config)
 
 
 def clusters_of(found: Outbound) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from envoy.config.cluster.v3 import cluster_pb2 as cluster
 from envoy.config.core.v3 import address_pb2 as address
@@ -15,6 +15,7 @@ from envoy.config.listener.v3 import api_listener_pb2 as api
 from envoy.config.listener.v3 import listener_pb2 as listener
 from envoy.config.route.v3 import route_components_pb2 as route
 from envoy.config.route.v3 import route_pb2
+from envoy.extensions.clusters.aggregate.v3 import cluster_pb2 as aggregate
 from envoy.extensions.filters.http.router.v3 import router_pb2
 from envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm,
@@ -48,6 +49,7 @@ from isthmus.mesh.queries import (
     SetKey,
     endpoint,
     groups,
+    is_local,
     leaving,
     outbound,
     parse_authority,
@@ -159,8 +161,13 @@ def _clusters(found: Outbound) -> Iterator[str]:
             yield from (_key(one) for one in rule.backends if isinstance(one, To))
 
 
+FAILOVER: Final = "failover"
+"""The kind of a cluster that is several others, the first that has somebody taken."""
+
+
 def _key(one: To) -> str:
-    return one.target.id.key(one.target.trust_domain)
+    keys = [each.id.key(each.trust_domain) for each in (one.target, *one.failover)]
+    return "|".join((FAILOVER, *keys)) if one.failover else keys[0]
 
 
 # -------------------------------------------------------------------------------- routes
@@ -221,6 +228,9 @@ def _retry(action: route.RouteAction, said: Retry | None) -> None:
 @query
 def client_cluster(db: View, key: str) -> Resource | None:
     """The cluster of a target by its key, in plaintext; None if there is no such Service's port."""
+    kind, bar, rest = key.partition("|")
+    if bar:
+        return _aggregate(db, key, rest.split("|")) if kind == FAILOVER else None
     name = target_named(db, key)
     if name is None or name.variant:
         return None
@@ -235,20 +245,38 @@ def client_cluster(db: View, key: str) -> Resource | None:
     return resource(wire, wire.name, origin=service_ref(service_of(name)))
 
 
+def _aggregate(db: View, key: str, members: Sequence[str]) -> Resource | None:
+    """Of these clusters the first that has somebody. gRPC wants no word on how it is chosen."""
+    if not all(target_named(db, each) for each in members):
+        return None
+    kind = cluster.Cluster.CustomClusterType(
+        name="envoy.clusters.aggregate",
+        typed_config=packed(aggregate.ClusterConfig(clusters=members)),
+    )
+    return resource(cluster.Cluster(name=key, cluster_type=kind), key, clusters=members)
+
+
 @query
 def client_assignment(db: View, key: str, node: str) -> Resource | None:
     """The endpoints of a target as processes on a node see them."""
     name = target_named(db, key)
     if name is None or name.variant:
         return None
-    service = service_of(name)
-    return assignment_of(db, name, sets(db, GetKey(service, name.port or 0, "", node)))
+    asked = GetKey(service_of(name), name.port or 0, name.subset, node)
+    return assignment_of(db, name, sets(db, asked))
+
+
+class Place(NamedTuple):
+    """Where an endpoint is: the cluster ("" = this one) and its zone ("" = unknown)."""
+
+    cluster: str
+    zone: str
 
 
 @query
 def assignment_of(db: View, name: TargetId, parts: tuple[SetKey, ...]) -> Resource:
-    """The union of sets by zone. gRPC uses no locality without a name and a weight."""
-    found: dict[tuple[str, int], tuple[str, int, bytes]] = {}
+    """The union of sets by place. gRPC uses no locality without a name and a weight."""
+    found: dict[tuple[str, int], tuple[Place, int, bytes]] = {}
     listed = [
         (member, Health.HEALTHY)
         for part in parts
@@ -260,13 +288,15 @@ def assignment_of(db: View, name: TargetId, parts: tuple[SetKey, ...]) -> Resour
         one = endpoint(db, member)
         if one is not None and one.authority is None:
             weight = max(1, one.weight)
-            said = (member.zone, weight, _endpoint(one, state, weight))
+            home = member.target.cluster
+            place = Place("" if is_local(db, home) else home, member.zone)
+            said = (place, weight, _endpoint(one, state, weight))
             found.setdefault((member.ip, member.port), said)
-    zones: dict[str, list[tuple[int, bytes]]] = {}
-    for _, (zone, weight, wire) in sorted(found.items()):
-        zones.setdefault(zone, []).append((weight, wire))
+    places: dict[Place, list[tuple[int, bytes]]] = {}
+    for _, (place, weight, wire) in sorted(found.items()):
+        places.setdefault(place, []).append((weight, wire))
     key = name.key(trust_domain(db, name.cluster))
-    parts_wire = (field(2, _locality(zone, some)) for zone, some in sorted(zones.items()))
+    parts_wire = (field(2, _locality(place, some)) for place, some in sorted(places.items()))
     return encoded(ENDPOINTS, key, field(1, key.encode()) + b"".join(parts_wire))
 
 
@@ -280,9 +310,9 @@ def _endpoint(one: Endpoint, state: Health, weight: int) -> bytes:
     return wire.SerializeToString(deterministic=True)
 
 
-def _locality(zone: str, endpoints: list[tuple[int, bytes]]) -> bytes:
+def _locality(place: Place, endpoints: list[tuple[int, bytes]]) -> bytes:
     """A locality weighs as much as its endpoints, so that each gets its share of the whole."""
-    where = base.Locality(zone=zone or "unknown").SerializeToString()
+    where = base.Locality(region=place.cluster, zone=place.zone or "unknown").SerializeToString()
     weight = sum(each for each, _ in endpoints)
     listed = b"".join(field(2, wire) for _, wire in endpoints)
     return field(1, where) + listed + field(3, number(1, weight))

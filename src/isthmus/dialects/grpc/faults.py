@@ -11,9 +11,9 @@ from isthmus.ir.faults import Unsupported
 from isthmus.ir.names import Source
 from isthmus.ir.outbound import Outbound
 from isthmus.ir.proxy import OutboundName
+from isthmus.ir.target import Target, To, Via
 from isthmus.ir.target import Tls as TlsMode
-from isthmus.ir.target import To
-from isthmus.mesh.queries import outbound
+from isthmus.mesh.queries import GATEWAY_PROTOCOL, outbound
 
 DIALECT: Final = "grpc"
 
@@ -43,6 +43,12 @@ def _faults(found: Outbound) -> Iterator[Unsupported]:
             if any(one.target.tls is TlsMode.MESH for one in targets):
                 detail = "calls to sidecars are plaintext; strict workloads refuse them"
                 yield _fault(rule.source, "mesh TLS", detail)
+            if any(one.via is Via.REMOTE_GATEWAY for each in targets for one in _all(each)):
+                yield _fault(rule.source, GATEWAY_PROTOCOL, "gateways forward nothing but mesh TLS")
+
+
+def _all(one: To) -> tuple[Target, ...]:
+    return (one.target, *one.failover)
 
 
 def _fault(source: Source, feature: str, detail: str = "") -> Unsupported:
