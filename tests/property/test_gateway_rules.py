@@ -1,8 +1,8 @@
-"""HTTPRoutes are checked twice: by our own rules, and by a definition with its rules in CEL.
+"""HTTPRoutes are checked twice: by the rules of our schema, and by those of a definition.
 
-Built-in kinds have their rules in Python, for speed; kinds of others have theirs in CEL. That the
-two ways mean the same is held here, on a definition in the manner of the Gateway API's. One parent
-named twice is left out: we go by the experimental channel (sections or ports), it by the standard.
+Both are CEL, written by different hands. That they mean the same is held here, on a definition in
+the manner of the Gateway API's. One parent named twice is left out: we go by the experimental
+channel (sections or ports), it by the standard.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from isthmus.errors import BadRequest, Cause, Invalid, Subject
+from isthmus.model.crd import declared
 from isthmus.model.document import text
 from isthmus.model.kind import Document, Kind, Version
 from isthmus.model.metacheck import metadata_faults
@@ -104,11 +105,14 @@ def faults(kind: Kind, document: Document, old: Document | None = None) -> list[
     built-in kinds have theirs in checks, with Kubernetes' own words.
     """
     found = metadata_faults(document, kind, old)
-    schemas = (version.schema for version in kind.versions if version.name == kind.stored)
+    schemas = [version.schema for version in kind.versions if version.name == kind.stored]
     for schema in schemas if kind.custom and not kind.definition else ():
         found += rule_faults(schema, document)
+    blocked = declared.blocked(found)
     for check in kind.check:
         found += islice(check(document, old), MAX_FAULTS)
+    for schema in schemas if kind.ruled else ():
+        found += declared.rule_faults(schema, document, old, blocked=blocked)
     return list(dict.fromkeys(found))[:MAX_FAULTS]
 
 

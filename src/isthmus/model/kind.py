@@ -115,6 +115,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     default: tuple[Default, ...] = ()
     carry: tuple[Carry, ...] = ()
     check: tuple[Check, ...] = ()
+    ruled: bool = False
+    """Whether its schema has rules in CEL. (Kinds of definitions ask theirs in `check`.)"""
     warn: tuple[Warn, ...] = ()
     convert: Convert | None = None
     persisted: bool = True

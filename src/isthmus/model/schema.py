@@ -87,8 +87,9 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     preserve: bool = False
     """x-kubernetes-preserve-unknown-fields: fields that an OBJECT does not name stay."""
     keywords: Mapping[str, Any] = {}
-    """What OpenAPI says besides, as it was written. Only definitions of custom resources have any;
-    their rules are checked by `model.crd`, not by walks of this schema."""
+    """What OpenAPI says besides, as it was written: what definitions say of values, and rules in
+    CEL (x-kubernetes-validations), which our own kinds have too. They are checked by `model.crd`,
+    not by walks of this schema."""
 
     @property
     def fields(self) -> Mapping[str, Schema]:

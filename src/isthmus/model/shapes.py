@@ -109,6 +109,22 @@ def about(schema: Schema, description: str, *, default: Any = None) -> Schema:  
     return msgspec.structs.replace(schema, description=description, default=kept)
 
 
+def rule(expression: str, message: str, *, field: str = "", words: str = "") -> dict[str, str]:
+    """A rule in CEL over the value where it stands (`self`); `field` is whose fault it is.
+
+    `words`: the message as an expression, where it depends on the value.
+    """
+    said = {"rule": expression, "message": message}
+    more = {"fieldPath": field, "messageExpression": words}
+    return said | {name: value for name, value in more.items() if value}
+
+
+def ruled(schema: Schema, *rules: Mapping[str, str]) -> Schema:
+    """The same node with rules besides those it has (x-kubernetes-validations)."""
+    held = [*schema.keywords.get("x-kubernetes-validations", ()), *rules]
+    return msgspec.structs.replace(schema, keywords={"x-kubernetes-validations": held})
+
+
 CONDITION: Final = structure(
     {
         "type": text(max_length=316),

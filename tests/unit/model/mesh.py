@@ -60,8 +60,9 @@ def told(written: Document, old: Document | None = None) -> list[str]:
 
 
 def paths(written: Document) -> list[str]:
-    """Where the faults are."""
-    return [each.partition(":")[0] for each in told(written)]
+    """Where the faults are; that rules were not asked because of them is none."""
+    found = (each.partition(":")[0] for each in told(written))
+    return [path for path in found if path != "<nil>"]
 
 
 def warned(written: Document) -> tuple[str, ...]:

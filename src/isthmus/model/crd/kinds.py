@@ -23,16 +23,6 @@ from isthmus.model.walk import defaults, drop_nulls, prune
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
-UNCHECKED = (
-    "some validation rules were not checked because the object was invalid; "
-    "correct the existing errors to complete validation"
-)
-
-_BLOCKING = frozenset(
-    {"FieldValueRequired", "FieldValueTypeInvalid", "FieldValueTooLong", "FieldValueTooMany"}
-)
-"""Faults after which rules are not asked: they may rely on what is missing."""
-
 
 class Unusable(ValueError):
     """The definition cannot be served; the message says why."""
@@ -132,8 +122,8 @@ def check(surveyed: Surveyed) -> Check:
         yield from found
         if surveyed.ruled is None:
             return
-        if any(cause.reason in _BLOCKING for cause in found):
-            yield Cause("<nil>", f"Invalid value: null: {UNCHECKED}")
+        if rules.blocked(found):
+            yield Cause("<nil>", f"Invalid value: null: {rules.UNCHECKED}")
             return
         yield from rules.broken(surveyed.ruled, document, before)
 

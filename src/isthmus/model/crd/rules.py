@@ -8,7 +8,7 @@ definition is taken; what rules do cost is paid for from one budget per object. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from isthmus.errors import Cause
@@ -45,6 +45,22 @@ MAX_UNITS: Final = 1_000_000
 MAX_RULES: Final = 2_000
 MAX_TEXT: Final = 100_000
 """Rules of one schema, and characters of all of them. To compile one takes about 3 us."""
+
+UNCHECKED: Final = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+_BLOCKING: Final = frozenset(
+    {"FieldValueRequired", "FieldValueTypeInvalid", "FieldValueTooLong", "FieldValueTooMany"}
+)
+"""Faults after which rules are not asked: they may rely on what is missing."""
+
+
+def blocked(found: Iterable[Cause]) -> bool:
+    """Whether what else is wrong with an object keeps its rules from being asked."""
+    return any(cause.reason in _BLOCKING for cause in found)
+
 
 REASONS: Final = (
     "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired",
@@ -295,13 +311,19 @@ def _field_path(node: Node, path: str) -> str | None:
 # -------------------------------------------------------------------------------------------- run
 
 
-def broken(root: Ruled, document: Any, old: Any = ABSENT) -> list[Cause]:  # noqa: ANN401 - JSON
-    """The fault of every rule that does not hold, at most MAX_FAULTS.
+def broken(
+    root: Ruled,
+    document: Any,  # noqa: ANN401 - JSON
+    old: Any = ABSENT,  # noqa: ANN401 - JSON
+    *,
+    units: int = MAX_UNITS,
+) -> list[Cause]:
+    """The fault of every rule that does not hold, at most MAX_FAULTS, for at most `units` of work.
 
     `old` is the object before an update. A rule that does not compare is not asked of what has not
     changed.
     """
-    running = _Running()
+    running = _Running(units)
     value = to_cel(root.node, document, root=True)
     before = ABSENT if old is ABSENT else to_cel(root.node, old, root=True)
     found: list[Cause] = []
@@ -329,8 +351,8 @@ class _At(NamedTuple):
 class _Running:
     """One run over an object, with its budget."""
 
-    def __init__(self) -> None:
-        self.budget = Budget(MAX_UNITS)
+    def __init__(self, units: int) -> None:
+        self.budget = Budget(units)
         self.path = ""
 
     def node(self, ruled: Ruled, at: _At) -> Iterator[Cause]:
@@ -372,6 +394,8 @@ class _Running:
             return
         node = ruled.node
         held = correlated(node, at.old)
+        # Nothing within an unchanged list has changed, even where its items have no keys.
+        alike = at.old if isinstance(at.old, list) and same(at.raw, at.old) else ()
         values = {}
         if held and isinstance(at.before, list):
             pairs = zip(at.old, at.before, strict=True)
@@ -381,7 +405,8 @@ class _Running:
         for index, inner in enumerate(raw):
             self.budget.spend(1)
             key = list_key(node, inner) if held and isinstance(inner, dict) else ""
-            old, before = held.get(key, ABSENT), values.get(key, ABSENT)
+            old = alike[index] if alike else held.get(key, ABSENT)
+            before = values.get(key, ABSENT)
             place = _At(inner, old, at.value[index], before, f"{at.path}[{index}]")
             yield from self.node(ruled.items, place)
 

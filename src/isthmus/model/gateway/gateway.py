@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import field
 
 from isthmus.errors import Cause
 from isthmus.model.columns import AGE, condition_column, value_column
 from isthmus.model.conversion import by_schema
-from isthmus.model.document import ensure, get, items, mapping, number, settle, text
-from isthmus.model.faults import invalid
+from isthmus.model.document import ensure, get, items, mapping, settle, text
 from isthmus.model.gateway.gatewayclass import pending
 from isthmus.model.gateway.parts import (
     API_GROUP,
@@ -25,9 +23,7 @@ from isthmus.model.gateway.parts import (
 from isthmus.model.kind import Column, Document, Kind, Version
 from isthmus.model.meta import LabelSelector, Meta, View
 from isthmus.model.metacheck import labels_faults
-from isthmus.model.names import parse_ip
 from isthmus.model.references import GROUP, KIND_NAME, NAME, NAMESPACE, Ref, local_reference
-from isthmus.model.rules import broken
 from isthmus.model.schema import Schema
 from isthmus.model.selectors import selector_faults
 from isthmus.model.shapes import (
@@ -40,6 +36,8 @@ from isthmus.model.shapes import (
     listed,
     mapped,
     resource,
+    rule,
+    ruled,
     structure,
 )
 from isthmus.model.shapes import text as words
@@ -153,46 +151,107 @@ _ALLOWED: Final = structure(
         ),
     },
 )
-_LISTENER: Final = structure(
-    {
-        "name": about(SECTION, "Name, which routes may ask for."),
-        "hostname": about(HOSTNAME, "The host; all of them if left out."),
-        "port": about(PORT, "The port."),
-        "protocol": about(
-            words(
-                min_length=1,
-                max_length=255,
-                pattern=r"^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$"
-                r"|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9]+$",
+_ENDED: Final = "self.?tls.?mode.orValue('') in ['', 'Terminate']"
+_LISTENER: Final = ruled(
+    structure(
+        {
+            "name": about(SECTION, "Name, which routes may ask for."),
+            "hostname": about(HOSTNAME, "The host; all of them if left out."),
+            "port": about(PORT, "The port."),
+            "protocol": about(
+                words(
+                    min_length=1,
+                    max_length=255,
+                    pattern=r"^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$"
+                    r"|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9]+$",
+                ),
+                "HTTP, HTTPS, TLS, TCP, UDP, or a name of somebody's own.",
             ),
-            "HTTP, HTTPS, TLS, TCP, UDP, or a name of somebody's own.",
-        ),
-        "tls": about(_TLS, "For HTTPS and TLS."),
-        "allowedRoutes": about(
-            _ALLOWED, "Which routes may attach.", default={"namespaces": {"from": "Same"}}
-        ),
-    },
-    required=("name", "port", "protocol"),
+            "tls": about(_TLS, "For HTTPS and TLS."),
+            "allowedRoutes": about(
+                _ALLOWED, "Which routes may attach.", default={"namespaces": {"from": "Same"}}
+            ),
+        },
+        required=("name", "port", "protocol"),
+    ),
+    rule(
+        "!has(self.tls) || !(self.protocol in ['HTTP', 'TCP', 'UDP'])",
+        "tls must not be specified for protocols ['HTTP', 'TCP', 'UDP']",
+        field=".tls",
+    ),
+    rule(
+        f"self.protocol != 'HTTPS' || {_ENDED}",
+        "tls mode must be Terminate for protocol HTTPS",
+        field=".tls",
+    ),
+    rule(
+        "self.protocol != 'TLS' || has(self.tls)",
+        "tls mode must be set for protocol TLS",
+        field=".tls",
+    ),
+    rule(
+        "self.?hostname.orValue('') == '' || !(self.protocol in ['TCP', 'UDP'])",
+        "hostname must not be specified for protocols ['TCP', 'UDP']",
+        field=".hostname",
+    ),
+    rule(
+        f"!has(self.tls) || !(self.protocol in ['HTTPS', 'TLS']) || !({_ENDED})"
+        " || self.tls.?certificateRefs.orValue([]).size() > 0"
+        " || self.tls.?options.orValue({}).size() > 0",
+        "certificateRefs or options must be specified when mode is Terminate",
+        field=".tls",
+    ),
 )
-_ADDRESS: Final = structure(
-    {
-        "type": about(words(min_length=1, max_length=253), "What it is.", default="IPAddress"),
-        "value": about(words(max_length=253), "The address; any if left out."),
-    }
+_ADDRESS: Final = ruled(
+    structure(
+        {
+            "type": about(words(min_length=1, max_length=253), "What it is.", default="IPAddress"),
+            "value": about(words(max_length=253), "The address; any if left out."),
+        }
+    ),
+    rule(
+        "self.?type.orValue('IPAddress') != 'IPAddress' || self.?value.orValue('') == ''"
+        " || isIP(self.value)",
+        "must be a valid IP address",
+        field=".value",
+    ),
 )
+
+
+def _unique(kind: str) -> Mapping[str, str]:
+    """Of the addresses of a type, each may stand once."""
+    mine = f"a.?type.orValue('IPAddress') == '{kind}' && a.?value.orValue('') != ''"
+    same = f"self.filter(a, {mine}).map(a, a.value)"
+    return rule(
+        f"{same}.all(v, {same}.filter(w, w == v).size() < 2)", f"{kind} values must be unique"
+    )
+
+
+_DISTINCT: Final = rule(
+    "self.all(a, self.filter(b, a.port == b.port && a.protocol == b.protocol"
+    " && a.?hostname.orValue('') == b.?hostname.orValue('')).size() < 2)",
+    "Combination of port, protocol and hostname must be unique for each listener",
+)
+_FEW: Final = rule("self.size() <= 8", "must have at most 8 entries")
 _SPEC: Final = structure(
     {
         "gatewayClassName": about(NAME, "The GatewayClass."),
         "listeners": about(
-            listed(_LISTENER, keys=("name",), min_items=1, max_items=64), "Where it listens."
+            ruled(listed(_LISTENER, keys=("name",), min_items=1, max_items=64), _DISTINCT),
+            "Where it listens.",
         ),
-        "addresses": about(listed(_ADDRESS, max_items=16), "Addresses that are asked for."),
+        "addresses": about(
+            ruled(listed(_ADDRESS, max_items=16), *map(_unique, ("IPAddress", "Hostname"))),
+            "Addresses that are asked for.",
+        ),
         "infrastructure": about(
             structure(
                 {
-                    "labels": about(mapped(words(max_length=63)), "Labels of what is made."),
+                    "labels": about(
+                        ruled(mapped(words(max_length=63)), _FEW), "Labels of what is made."
+                    ),
                     "annotations": about(
-                        mapped(words(max_length=4096)), "Annotations of what is made."
+                        ruled(mapped(words(max_length=4096)), _FEW), "Annotations of what is made."
                     ),
                     "parametersRef": local_reference(
                         "Settings of the controller.", required=("group", "kind", "name")
@@ -246,8 +305,6 @@ _SCHEMAS: Final = {version: _schema(version) for version in ("v1", "v1beta1")}
 
 # ----------------------------------------------------------------------------------------- rules
 
-_PLAIN: Final = ("HTTP", "TCP", "UDP")
-
 
 def _born(document: Document) -> None:
     """Waiting, until a controller has looked at it."""
@@ -255,56 +312,11 @@ def _born(document: Document) -> None:
 
 
 def _check(document: Document, _old: Document | None) -> Iterator[Cause]:
-    listeners = items(document, "spec.listeners")
-    for index, each in enumerate(listeners):
-        yield from _listener_faults(each, f"spec.listeners[{index}]")
-    places = Counter(
-        (number(each, "port"), text(each, "protocol"), text(each, "hostname")) for each in listeners
-    )
-    if any(count > 1 for count in places.values()):
-        rule = "Combination of port, protocol and hostname must be unique for each listener"
-        yield broken("spec.listeners", listeners, rule)
-    yield from _address_faults(items(document, "spec.addresses"))
-    for name in ("labels", "annotations"):
-        path = f"spec.infrastructure.{name}"
-        if len(mapping(document, path)) > 8:
-            yield broken(path, {}, "must have at most 8 entries")
+    for index, each in enumerate(items(document, "spec.listeners")):
+        where = f"spec.listeners[{index}].allowedRoutes.namespaces.selector"
+        yield from selector_faults(get(each, "allowedRoutes.namespaces.selector"), where)
     labels = mapping(document, "spec.infrastructure.labels")
     yield from labels_faults(labels, "spec.infrastructure.labels")
-
-
-def _listener_faults(listener: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    protocol, mode = text(listener, "protocol"), text(listener, "tls.mode")
-    given = get(listener, "tls") is not None
-    if protocol in _PLAIN and given:
-        rule = "tls must not be specified for protocols ['HTTP', 'TCP', 'UDP']"
-        yield broken(f"{path}.tls", mapping(listener, "tls"), rule)
-    if protocol == "HTTPS" and given and mode not in ("", "Terminate"):
-        yield broken(f"{path}.tls", {}, "tls mode must be Terminate for protocol HTTPS")
-    if protocol == "TLS" and not given:
-        yield broken(f"{path}.tls", {}, "tls mode must be set for protocol TLS")
-    if protocol in ("TCP", "UDP") and text(listener, "hostname"):
-        rule = "hostname must not be specified for protocols ['TCP', 'UDP']"
-        yield broken(f"{path}.hostname", "", rule)
-    tls = mapping(listener, "tls")
-    shown = items(tls, "certificateRefs") or mapping(tls, "options")
-    if protocol in ("HTTPS", "TLS") and given and mode in ("", "Terminate") and not shown:
-        rule = "certificateRefs or options must be specified when mode is Terminate"
-        yield broken(f"{path}.tls", tls, rule)
-    where = f"{path}.allowedRoutes.namespaces.selector"
-    yield from selector_faults(get(listener, "allowedRoutes.namespaces.selector"), where)
-
-
-def _address_faults(addresses: list[dict[str, Any]]) -> Iterator[Cause]:
-    for index, each in enumerate(addresses):
-        kind, value = text(each, "type") or "IPAddress", text(each, "value")
-        if kind == "IPAddress" and value and parse_ip(value) is None:
-            yield invalid(f"spec.addresses[{index}].value", value, "must be a valid IP address")
-    for kind in ("IPAddress", "Hostname"):
-        values = [text(e, "value") for e in addresses if (text(e, "type") or "IPAddress") == kind]
-        values = [value for value in values if value]
-        if len(set(values)) < len(values):
-            yield broken("spec.addresses", addresses, f"{kind} values must be unique")
 
 
 def _address(document: Document, _now: float) -> str | None:
@@ -331,5 +343,6 @@ GATEWAY: Final = Kind(
     view=Gateway,
     default=(_born,),
     check=(_check,),
+    ruled=True,
     convert=by_schema(_SCHEMAS),
 )

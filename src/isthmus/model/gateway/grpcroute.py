@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from isthmus.errors import Cause
-from isthmus.model.document import get, items, mapping, text
-from isthmus.model.faults import invalid
-from isthmus.model.gateway.filter_rules import GRPC_ONCE, filter_faults
-from isthmus.model.gateway.http_rules import MOST_MATCHES, total_rule
-from isthmus.model.gateway.http_schema import HEADER_MATCHES, backend_refs, filters
+from isthmus.model.document import items, mapping, text
+from isthmus.model.gateway.filter_rules import filter_faults
+from isthmus.model.gateway.http_schema import (
+    FEW_MATCHES,
+    GRPC_ONCE,
+    HEADER_MATCHES,
+    backend_refs,
+    filters,
+)
 from isthmus.model.gateway.parts import (
     API_GROUP,
     CATEGORIES,
@@ -25,7 +28,6 @@ from isthmus.model.gateway.parts import (
 )
 from isthmus.model.gateway.route_rules import (
     annotation_faults,
-    backend_faults,
     parent_faults,
     regex_faults,
     route_warnings,
@@ -33,25 +35,48 @@ from isthmus.model.gateway.route_rules import (
 )
 from isthmus.model.gateway.views import GrpcRoute
 from isthmus.model.kind import Document, Kind, Version
-from isthmus.model.rules import broken
-from isthmus.model.shapes import about, choice, listed, resource, structure
+from isthmus.model.shapes import about, choice, listed, resource, rule, ruled, structure
 from isthmus.model.shapes import text as words
 
-_SERVICE: Final = re.compile(r"\.?[a-z_][a-z_0-9]*(?:\.[a-z_][a-z_0-9]*)*", re.IGNORECASE)
-_METHOD: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_WORD: Final = "[A-Za-z_][A-Za-z_0-9]*"
+_GRAMMARS: Final = {"service": rf"\.?{_WORD}(\.{_WORD})*", "method": _WORD}
 
-_METHOD_MATCH: Final = structure(
-    {
-        "type": about(
-            choice("Exact", "RegularExpression", default="Exact"), "How names are compared."
-        ),
-        "service": about(words(max_length=1024), "The service, package and all; any if left out."),
-        "method": about(words(max_length=1024), "The method; any if left out."),
-    }
+
+def _named(name: str, grammar: str) -> Mapping[str, str]:
+    """A name that is compared as it is must be one."""
+    unless = f"self.?type.orValue('') == 'RegularExpression' || self.?{name}.orValue('') == ''"
+    return rule(
+        f"{unless} || self.{name}.matches(r'^{grammar}$')",
+        f"{name} must only contain valid characters (matching ^{grammar}$)",
+        field=f".{name}",
+    )
+
+
+_METHOD_MATCH: Final = ruled(
+    structure(
+        {
+            "type": about(
+                choice("Exact", "RegularExpression", default="Exact"), "How names are compared."
+            ),
+            "service": about(
+                words(max_length=1024), "The service, package and all; any if left out."
+            ),
+            "method": about(words(max_length=1024), "The method; any if left out."),
+        }
+    ),
+    rule(
+        "self.?service.orValue('') != '' || self.?method.orValue('') != ''",
+        "One or both of 'service' or 'method' must be specified",
+    ),
+    *(_named(*each) for each in _GRAMMARS.items()),
 )
 _MATCH: Final = structure({"method": about(_METHOD_MATCH, "The call."), "headers": HEADER_MATCHES})
 _FILTERS: Final = filters(
-    "RequestHeaderModifier", "ResponseHeaderModifier", "RequestMirror", "ExtensionRef"
+    "RequestHeaderModifier",
+    "ResponseHeaderModifier",
+    "RequestMirror",
+    "ExtensionRef",
+    once=GRPC_ONCE,
 )
 _RULE: Final = structure(
     {
@@ -67,7 +92,9 @@ _SPEC: Final = structure(
     {
         "parentRefs": parent_refs(),
         "hostnames": HOSTNAMES,
-        "rules": about(listed(_RULE, max_items=16), "What happens to which calls."),
+        "rules": about(
+            ruled(listed(_RULE, max_items=16), FEW_MATCHES), "What happens to which calls."
+        ),
     }
 )
 _SCHEMA: Final = about(
@@ -83,36 +110,22 @@ _SCHEMA: Final = about(
 def _check(document: Document, _old: Document | None) -> Iterator[Cause]:
     yield from parent_faults(document)
     yield from annotation_faults(document, grpc=True)
-    total = sum(len(items(rule, "matches")) for _, rule in all_rules(document))
-    if total > MOST_MATCHES:
-        yield broken("spec.rules", [], total_rule(total))
-    for path, rule in all_rules(document):
-        for index, match in enumerate(items(rule, "matches")):
+    for path, each in all_rules(document):
+        for index, match in enumerate(items(each, "matches")):
             yield from _match_faults(match, f"{path}.matches[{index}]")
-        yield from backend_faults(rule, path)
-        yield from filter_faults(items(rule, "filters"), f"{path}.filters", once=GRPC_ONCE)
-        for index, each in enumerate(items(rule, "backendRefs")):
+        yield from filter_faults(items(each, "filters"), f"{path}.filters")
+        for index, backend in enumerate(items(each, "backendRefs")):
             here = f"{path}.backendRefs[{index}].filters"
-            yield from filter_faults(items(each, "filters"), here, once=GRPC_ONCE)
+            yield from filter_faults(items(backend, "filters"), here)
 
 
 def _match_faults(match: Mapping[str, Any], path: str) -> Iterator[Cause]:
     yield from value_match_faults(items(match, "headers"), f"{path}.headers")
     call, here = mapping(match, "method"), f"{path}.method"
-    if get(match, "method") is None:
-        return
-    service, method = text(call, "service"), text(call, "method")
-    if not service and not method:
-        yield broken(here, call, "One or both of 'service' or 'method' must be specified")
     if text(call, "type") == "RegularExpression":
         # Linkerd's webhook refuses these; our own proxies can be told, the others say that not.
-        yield from regex_faults(service, f"{here}.service")
-        yield from regex_faults(method, f"{here}.method")
-        return
-    for name, value, grammar in (("service", service, _SERVICE), ("method", method, _METHOD)):
-        if value and not grammar.fullmatch(value):
-            says = f"{name} must only contain valid characters (matching ^{grammar.pattern}$)"
-            yield invalid(f"{here}.{name}", value, says)
+        yield from regex_faults(text(call, "service"), f"{here}.service")
+        yield from regex_faults(text(call, "method"), f"{here}.method")
 
 
 def _warn(document: Document, _old: Document | None) -> Iterator[str]:
@@ -129,5 +142,6 @@ GRPC_ROUTE: Final = Kind(
     stored="v1",
     view=GrpcRoute,
     check=(_check,),
+    ruled=True,
     warn=(_warn,),
 )

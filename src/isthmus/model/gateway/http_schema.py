@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from isthmus.model.gateway.parts import (
@@ -10,6 +10,7 @@ from isthmus.model.gateway.parts import (
     DURATION,
     HEADER_NAME,
     HOSTNAMES,
+    NEEDS_PORT,
     PRECISE_HOSTNAME,
     RULE_NAME,
     TARGET_FIELDS,
@@ -26,6 +27,8 @@ from isthmus.model.shapes import (
     choice,
     listed,
     resource,
+    rule,
+    ruled,
     structure,
     text,
     whole,
@@ -42,6 +45,22 @@ HEADER_VALUE: Final = text(min_length=1, max_length=4096)
 _HEADER: Final = structure(
     {"name": HEADER_NAME, "value": about(HEADER_VALUE, "Its value.")}, required=("name", "value")
 )
+_CHANGES: Final[Mapping[str, str]] = {
+    "ReplaceFullPath": "replaceFullPath",
+    "ReplacePrefixMatch": "replacePrefixMatch",
+}
+
+
+def _change_rules(kind: str, name: str) -> Iterator[Mapping[str, str]]:
+    given, mine = f"has(self.{name})", f"self.type == '{kind}'"
+    says = f"{name} must be specified when type is set to '{kind}'"
+    yield rule(f"!({mine}) || {given}", says)
+    yield rule(f"!{given} || {mine}", f"type must be '{kind}' when {name} is set")
+    path = f"self.?{name}.orValue('')"
+    says = "must be an absolute path and start with '/'"
+    yield rule(f"{path} == '' || {path}.startsWith('/')", says, field=f".{name}")
+
+
 HEADER_MODIFIER: Final = structure(
     {
         "set": about(listed(_HEADER, keys=("name",), max_items=16), "Headers to overwrite."),
@@ -51,15 +70,18 @@ HEADER_MODIFIER: Final = structure(
         ),
     }
 )
-PATH_MODIFIER: Final = structure(
-    {
-        "type": about(choice("ReplaceFullPath", "ReplacePrefixMatch"), "What is replaced."),
-        "replaceFullPath": about(text(max_length=1024), "The new path."),
-        "replacePrefixMatch": about(
-            text(max_length=1024), "What stands in place of the prefix that matched."
-        ),
-    },
-    required=("type",),
+PATH_MODIFIER: Final = ruled(
+    structure(
+        {
+            "type": about(choice("ReplaceFullPath", "ReplacePrefixMatch"), "What is replaced."),
+            "replaceFullPath": about(text(max_length=1024), "The new path."),
+            "replacePrefixMatch": about(
+                text(max_length=1024), "What stands in place of the prefix that matched."
+            ),
+        },
+        required=("type",),
+    ),
+    *(each for change in _CHANGES.items() for each in _change_rules(*change)),
 )
 
 
@@ -77,33 +99,55 @@ def redirect(*codes: int) -> Schema:
     )
 
 
-MIRROR: Final = structure(
-    {
-        "backendRef": about(structure(TARGET_FIELDS, required=("name",)), "Where copies go."),
-        "percent": about(whole(minimum=0, maximum=100), "Share of requests that are copied."),
-        "fraction": about(
-            structure(
-                {
-                    "numerator": about(whole(minimum=0), "Of the denominator."),
-                    "denominator": about(whole(minimum=1, default=100), "The whole."),
-                },
-                required=("numerator",),
-            ),
-            "Share of requests, more finely.",
-        ),
-    },
-    required=("backendRef",),
+_FRACTION: Final = rule(
+    "self.numerator <= self.?denominator.orValue(100)",
+    "numerator must be less than or equal to denominator",
 )
+MIRROR: Final = ruled(
+    structure(
+        {
+            "backendRef": about(
+                ruled(structure(TARGET_FIELDS, required=("name",)), NEEDS_PORT), "Where copies go."
+            ),
+            "percent": about(whole(minimum=0, maximum=100), "Share of requests that are copied."),
+            "fraction": about(
+                ruled(
+                    structure(
+                        {
+                            "numerator": about(whole(minimum=0), "Of the denominator."),
+                            "denominator": about(whole(minimum=1, default=100), "The whole."),
+                        },
+                        required=("numerator",),
+                    ),
+                    _FRACTION,
+                ),
+                "Share of requests, more finely.",
+            ),
+        },
+        required=("backendRef",),
+    ),
+    rule(
+        "!(has(self.percent) && has(self.fraction))",
+        "Only one of percent or fraction may be specified in HTTPRequestMirrorFilter",
+    ),
+)
+
+
+def _alone(name: str, items: Schema, most: int) -> Schema:
+    """A set in which `*` stands for everything, and so by itself."""
+    says = f"{name} cannot contain '*' alongside other values"
+    kept = listed(items, unique=True, max_items=most)
+    return ruled(kept, rule("!('*' in self && self.size() > 1)", says))
+
+
 _ORIGIN: Final = text(min_length=1, max_length=253)
 CORS: Final = structure(
     {
-        "allowOrigins": about(listed(_ORIGIN, unique=True, max_items=64), "Who may ask."),
+        "allowOrigins": about(_alone("allowOrigins", _ORIGIN, 64), "Who may ask."),
         "allowMethods": about(
-            listed(choice(*METHODS, "*"), unique=True, max_items=9), "Methods that may be used."
+            _alone("allowMethods", choice(*METHODS, "*"), 9), "Methods that may be used."
         ),
-        "allowHeaders": about(
-            listed(HEADER_NAME, unique=True, max_items=64), "Headers that may be sent."
-        ),
+        "allowHeaders": about(_alone("allowHeaders", HEADER_NAME, 64), "Headers that may be sent."),
         "exposeHeaders": about(
             listed(HEADER_NAME, unique=True, max_items=64), "Headers that may be read."
         ),
@@ -144,13 +188,48 @@ _BODIES: Final[Mapping[str, Schema]] = {
 }
 
 
-def filters(*types: str, limited_redirect: bool = False) -> Schema:
-    """A list of filters of these types."""
+HTTP_ONCE: Final = (
+    "RequestHeaderModifier",
+    "ResponseHeaderModifier",
+    "RequestRedirect",
+    "URLRewrite",
+    "CORS",
+)
+GRPC_ONCE: Final = ("RequestHeaderModifier", "ResponseHeaderModifier")
+"""Types that may stand only once in a list."""
+
+_BOTH: Final = rule(
+    "!(self.exists(f, f.type == 'RequestRedirect') && self.exists(f, f.type == 'URLRewrite'))",
+    "May specify either httpRouteFilterRequestRedirect or httpRouteFilterRequestRewrite,"
+    " but not both",
+)
+
+
+def _body_rules(kind: str) -> Iterator[Mapping[str, str]]:
+    """Exactly the object of the filter's own type is there."""
+    name = FILTER_FIELDS[kind]
+    says = f"filter.{name} must be nil if the filter.type is not {kind}"
+    yield rule(f"!has(self.{name}) || self.type == '{kind}'", says)
+    says = f"filter.{name} must be specified for {kind} filter.type"
+    yield rule(f"has(self.{name}) || self.type != '{kind}'", says)
+
+
+def _once(kind: str) -> Mapping[str, str]:
+    few = f"self.filter(f, f.type == '{kind}').size() < 2"
+    return rule(few, f"{kind} filter cannot be repeated")
+
+
+def filters(*types: str, once: Collection[str] = (), limited_redirect: bool = False) -> Schema:
+    """A list of filters of these types, of which those `once` may not be repeated."""
     fields = {FILTER_FIELDS[name]: _BODIES[name] for name in types}
     if limited_redirect:
         fields["requestRedirect"] = about(redirect(301, 302), "Answers with a redirection.")
     each = structure({"type": about(choice(*types), "Which filter."), **fields}, required=("type",))
-    return about(listed(each, max_items=16), "What happens to requests, in order.")
+    each = ruled(each, *(said for kind in types for said in _body_rules(kind)))
+    whole_list = ruled(listed(each, max_items=16), *map(_once, once))
+    if {"RequestRedirect", "URLRewrite"}.issubset(types):
+        whole_list = ruled(whole_list, _BOTH)
+    return about(whole_list, "What happens to requests, in order.")
 
 
 def value_match(name: Schema, value: Schema) -> Schema:
@@ -189,19 +268,50 @@ _PATH: Final = structure(
     },
     default=EVERYTHING[0]["path"],
 )
-_MATCH: Final = structure(
-    {
-        "path": about(_PATH, "The path."),
-        "headers": HEADER_MATCHES,
-        "queryParams": _QUERY_MATCHES,
-        "method": about(choice(*METHODS), "The method."),
-    }
-)
-TIMEOUTS: Final = structure(
-    {
-        "request": about(DURATION, "For the whole request, retries included; 0s is no limit."),
-        "backendRequest": about(DURATION, "For each attempt."),
-    }
+
+
+def _path_rules() -> Iterator[Mapping[str, str]]:
+    """Of paths that are compared as they are: no dot segments, no encoded slash."""
+    types = "when type one of ['Exact', 'PathPrefix']"
+    unless = "self.?type.orValue('') == 'RegularExpression' || !has(self.value)"
+
+    def said(holds: str, says: str) -> Mapping[str, str]:
+        return rule(f"{unless} || {holds}", f"{says} {types}", field=".value")
+
+    yield said("self.value.startsWith('/')", "value must be an absolute path and start with '/'")
+    for part in ("//", "/./", "/../", "%2f", "%2F", "#"):
+        yield said(f"!self.value.contains('{part}')", f"must not contain '{part}'")
+    for end in ("/..", "/."):
+        yield said(f"!self.value.endsWith('{end}')", f"must not end with '{end}'")
+    fits = r"""self.value.matches(r"^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})+$")"""
+    says = "must only contain valid characters (letters, digits, -/._~!$&'()*+,;=:@ and %XX)"
+    yield said(fits, says)
+
+
+def _match(path: Schema) -> Schema:
+    return structure(
+        {
+            "path": about(path, "The path."),
+            "headers": HEADER_MATCHES,
+            "queryParams": _QUERY_MATCHES,
+            "method": about(choice(*METHODS), "The method."),
+        }
+    )
+
+
+TIMEOUTS: Final = ruled(
+    structure(
+        {
+            "request": about(DURATION, "For the whole request, retries included; 0s is no limit."),
+            "backendRequest": about(DURATION, "For each attempt."),
+        }
+    ),
+    rule(
+        "!(has(self.request) && has(self.backendRequest))"
+        " || duration(self.request) == duration('0s')"
+        " || duration(self.backendRequest) <= duration(self.request)",
+        "backendRequest timeout cannot be longer than request timeout",
+    ),
 )
 RETRY: Final = structure(
     {
@@ -214,24 +324,39 @@ RETRY: Final = structure(
 )
 
 
-def backend_refs(filter_list: Schema) -> Schema:
-    """`backendRefs` of a rule."""
+def backend_refs(filter_list: Schema, *, ported: bool = True) -> Schema:
+    """`backendRefs` of a rule; `ported`: of Services the port must be said."""
     fields = {**TARGET_FIELDS, "weight": WEIGHT, "filters": filter_list}
-    return about(
-        listed(structure(fields, required=("name",)), max_items=16), "Where the requests go."
-    )
+    each = structure(fields, required=("name",))
+    each = ruled(each, NEEDS_PORT) if ported else each
+    return about(listed(each, max_items=16), "Where the requests go.")
 
 
-def matches(most: int) -> Schema:
-    """`matches` of a rule; none means every request."""
-    return about(listed(_MATCH, max_items=most), "One of these must match.", default=EVERYTHING)
+def matches(most: int, *, strict: bool = True) -> Schema:
+    """`matches` of a rule; none means every request. `strict`: paths are as they may be sent."""
+    each = _match(ruled(_PATH, *_path_rules()) if strict else _PATH)
+    return about(listed(each, max_items=most), "One of these must match.", default=EVERYTHING)
 
 
-def http_route(
-    rule: Mapping[str, Schema], *, ref: str, least: int | None, group: str = API_GROUP
-) -> Schema:
-    """A whole HTTPRoute with these fields in its rules, of which there are `least` to 16."""
-    rules = listed(structure(rule), min_items=least, max_items=16)
+MOST_MATCHES: Final = 128
+"""Matches of all rules of a route together."""
+
+_TOTAL: Final = "self.map(r, r.?matches.orValue([]).size()).sum()"
+_TOO_MANY: Final = (
+    "While 16 rules and 64 matches per rule are allowed, the total number of matches across"
+    f" all rules in a route must be no more than {MOST_MATCHES}"
+)
+FEW_MATCHES: Final = rule(
+    f"{_TOTAL} <= {MOST_MATCHES}", _TOO_MANY, words=f"'{_TOO_MANY}; there are ' + string({_TOTAL})"
+)
+"""Of the rules of a route."""
+
+
+def http_route(each: Schema, *, ref: str, least: int | None, group: str = API_GROUP) -> Schema:
+    """A whole HTTPRoute with such rules, of which there are `least` to 16."""
+    rules = listed(each, min_items=least, max_items=16)
+    if group == API_GROUP:
+        rules = ruled(rules, FEW_MATCHES)
     spec = structure(
         {
             "parentRefs": parent_refs(group),
@@ -248,10 +373,35 @@ def http_route(
     return about(whole_route, "Routes HTTP requests by host, path, headers, method and query.")
 
 
-def standard_rule() -> dict[str, Schema]:
-    """The fields of a rule of Gateway API."""
-    standard = filters(*FILTER_FIELDS)
-    return {
+_ONE_PREFIX: Final = (
+    "self.?matches.orValue([]).size() == 0 || (self.matches.size() == 1"
+    " && self.matches[0].?path.?type.orValue('PathPrefix') == 'PathPrefix')"
+)
+"""Exactly one match, of a path prefix; none at all is the prefix `/`."""
+
+
+def _prefix_rules(kind: str) -> Iterator[Mapping[str, str]]:
+    replaces = f"f.?{FILTER_FIELDS[kind]}.?path.?type.orValue('') == 'ReplacePrefixMatch'"
+    says = (
+        f"hen using {kind} filter with path.replacePrefixMatch, exactly one PathPrefix match"
+        " must be specified"
+    )
+    own = f"self.?filters.orValue([]).exists(f, {replaces})"
+    yield rule(f"!{own} || {_ONE_PREFIX}", f"W{says}", field=".filters")
+    inner = f"b.?filters.orValue([]).exists(f, {replaces})"
+    inner = f"self.?backendRefs.orValue([]).exists(b, {inner})"
+    yield rule(f"!{inner} || {_ONE_PREFIX}", f"Within backendRefs, w{says}", field=".backendRefs")
+
+
+def standard_rule() -> Schema:
+    """A rule of Gateway API."""
+    standard = filters(*FILTER_FIELDS, once=HTTP_ONCE)
+    redirects = rule(
+        "self.?backendRefs.orValue([]).size() == 0"
+        " || !self.?filters.orValue([]).exists(f, f.type == 'RequestRedirect')",
+        "RequestRedirect filter must not be used together with backendRefs",
+    )
+    fields = {
         "name": RULE_NAME,
         "matches": matches(64),
         "filters": standard,
@@ -259,3 +409,7 @@ def standard_rule() -> dict[str, Schema]:
         "timeouts": about(TIMEOUTS, "How long a request may take."),
         "retry": about(RETRY, "What is tried again."),
     }
+    kinds = ("RequestRedirect", "URLRewrite")
+    return ruled(
+        structure(fields), redirects, *(each for kind in kinds for each in _prefix_rules(kind))
+    )

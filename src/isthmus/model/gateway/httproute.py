@@ -26,6 +26,7 @@ HTTP_ROUTE: Final = Kind(
     stored="v1",
     view=HttpRoute,
     check=(http_route_faults,),
+    ruled=True,
     warn=(http_route_warnings,),
     convert=by_schema(_SCHEMAS),
 )

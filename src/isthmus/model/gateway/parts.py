@@ -16,6 +16,8 @@ from isthmus.model.shapes import (
     PORT,
     about,
     listed,
+    rule,
+    ruled,
     structure,
     text,
     whole,
@@ -64,9 +66,37 @@ def parent_ref(group: str = API_GROUP) -> Schema:
 
 
 def parent_refs(group: str = API_GROUP) -> Schema:
-    """`spec.parentRefs`."""
-    return about(listed(parent_ref(group), max_items=32), "What the route attaches to.")
+    """`spec.parentRefs`. In the group of the Gateway API two of one parent must differ."""
+    refs = about(listed(parent_ref(group), max_items=32), "What the route attaches to.")
+    return ruled(refs, *_TWINS) if group == API_GROUP else refs
 
+
+def _same(*names: str) -> str:
+    return " && ".join(f"p.?{name}.orValue('') == q.?{name}.orValue('')" for name in names)
+
+
+_PARENT: Final = _same("group", "kind", "name", "__namespace__")
+_TWICE: Final = "when parentRefs includes 2 or more references to the same parent"
+# Experimental channel: the standard one knows sections alone, which no Service has.
+_TWINS: Final = (
+    rule(
+        "self.all(p, p.?sectionName.orValue('') != '' || p.?port.orValue(0) != 0"
+        f" || self.filter(q, {_PARENT}).size() < 2)",
+        f"sectionName or port must be specified {_TWICE}",
+    ),
+    rule(
+        f"self.all(p, self.filter(q, {_PARENT} && {_same('sectionName')}"
+        " && p.?port.orValue(0) == q.?port.orValue(0)).size() < 2)",
+        f"sectionName or port must be unique {_TWICE}",
+    ),
+)
+
+NEEDS_PORT: Final = rule(
+    "!(self.?group.orValue('') in ['', 'core']"
+    " && self.?kind.orValue('Service').lowerAscii() == 'service') || self.?port.orValue(0) != 0",
+    "Must have port for Service reference",
+)
+"""Of a backend."""
 
 TARGET_FIELDS: Final = {
     "group": about(GROUP, "API group of the backend.", default=""),
@@ -80,7 +110,7 @@ WEIGHT: Final = about(
 )
 STREAM_BACKENDS: Final = about(
     listed(
-        structure({**TARGET_FIELDS, "weight": WEIGHT}, required=("name",)),
+        ruled(structure({**TARGET_FIELDS, "weight": WEIGHT}, required=("name",)), NEEDS_PORT),
         min_items=1,
         max_items=16,
     ),
@@ -131,5 +161,5 @@ ROUTE_COLUMNS: Final = (HOSTNAMES_COLUMN, AGE)
 
 def all_rules(document: Document) -> Iterator[tuple[str, dict[str, object]]]:
     """Each rule of a route with its path."""
-    for index, rule in enumerate(items(document, "spec.rules")):
-        yield f"spec.rules[{index}]", rule
+    for index, each in enumerate(items(document, "spec.rules")):
+        yield f"spec.rules[{index}]", each

@@ -12,8 +12,7 @@ from typing import Final
 from isthmus.errors import Cause
 from isthmus.model.columns import AGE
 from isthmus.model.conversion import by_schema
-from isthmus.model.document import items, strings
-from isthmus.model.faults import invalid
+from isthmus.model.document import items
 from isthmus.model.gateway.parts import (
     API_GROUP,
     CATEGORIES,
@@ -21,19 +20,18 @@ from isthmus.model.gateway.parts import (
     ROUTE_COLUMNS,
     RULE_NAME,
     STREAM_BACKENDS,
-    all_rules,
     gateway_ref,
     parent_refs,
     route_status,
 )
-from isthmus.model.gateway.route_rules import backend_faults, parent_faults, weight_warnings
+from isthmus.model.gateway.route_rules import parent_faults, weight_warnings
 from isthmus.model.gateway.views import TcpRoute, TlsRoute
 from isthmus.model.kind import Document, Kind, Version
-from isthmus.model.names import parse_ip
 from isthmus.model.rules import broken
 from isthmus.model.schema import Schema
-from isthmus.model.shapes import about, listed, resource, structure
+from isthmus.model.shapes import about, listed, resource, rule, ruled, structure
 
+_SERVER_NAME: Final = ruled(HOSTNAME, rule("!isIP(self)", "must be a name, not an IP address"))
 _RULE: Final = structure(
     {"name": RULE_NAME, "backendRefs": STREAM_BACKENDS}, required=("backendRefs",)
 )
@@ -41,7 +39,7 @@ _RULE: Final = structure(
 
 def _schema(kind: str, version: str, *, most: int, names: bool, needs_names: bool) -> Schema:
     hostnames = about(
-        listed(HOSTNAME, min_items=1 if needs_names else None, max_items=1024),
+        listed(_SERVER_NAME, min_items=1 if needs_names else None, max_items=1024),
         "Server names that the route is for.",
     )
     spec = structure(
@@ -76,19 +74,14 @@ _TCP: Final = {
 
 def _check(document: Document, _old: Document | None) -> Iterator[Cause]:
     yield from parent_faults(document)
-    rules = list(all_rules(document))
+    rules = items(document, "spec.rules")
     if len(rules) != 1:
         yield broken("spec.rules", [], f"must have exactly one rule; there are {len(rules)}")
-    for path, rule in rules:
-        yield from backend_faults(rule, path)
-    for index, name in enumerate(strings(document, "spec.hostnames")):
-        if parse_ip(name) is not None:
-            yield invalid(f"spec.hostnames[{index}]", name, "must be a name, not an IP address")
 
 
 def _warn(document: Document, _old: Document | None) -> Iterator[str]:
-    for index, rule in enumerate(items(document, "spec.rules")):
-        yield from weight_warnings(rule, f"spec.rules[{index}]")
+    for index, each in enumerate(items(document, "spec.rules")):
+        yield from weight_warnings(each, f"spec.rules[{index}]")
 
 
 TLS_ROUTE: Final = Kind(
@@ -101,6 +94,7 @@ TLS_ROUTE: Final = Kind(
     stored="v1alpha2",
     view=TlsRoute,
     check=(_check,),
+    ruled=True,
     warn=(_warn,),
     convert=by_schema(_TLS),
 )
@@ -115,6 +109,7 @@ TCP_ROUTE: Final = Kind(
     stored="v1",
     view=TcpRoute,
     check=(_check,),
+    ruled=True,
     warn=(_warn,),
     convert=by_schema(_TCP),
 )

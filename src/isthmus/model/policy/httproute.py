@@ -26,7 +26,7 @@ from isthmus.model.shapes import STRING, about, structure
 
 _CODES: Final = (301, 302)
 _BASE: Final[Mapping[str, Schema]] = {
-    "matches": matches(8),
+    "matches": matches(8, strict=False),
     "filters": filters("RequestHeaderModifier", "RequestRedirect", limited_redirect=True),
 }
 _BACKENDS: Final[Mapping[str, Schema]] = {
@@ -36,7 +36,8 @@ _BACKENDS: Final[Mapping[str, Schema]] = {
             "ResponseHeaderModifier",
             "RequestRedirect",
             limited_redirect=True,
-        )
+        ),
+        ported=False,
     )
 }
 _TIMEOUTS: Final[Mapping[str, Schema]] = {
@@ -53,7 +54,9 @@ _TIMEOUTS: Final[Mapping[str, Schema]] = {
 
 
 def _schema(version: str, rule: Mapping[str, Schema]) -> Schema:
-    return http_route(rule, ref=policy_ref(version, "HTTPRoute"), least=None, group=GROUP)
+    return http_route(
+        structure(rule), ref=policy_ref(version, "HTTPRoute"), least=None, group=GROUP
+    )
 
 
 _SCHEMAS: Final = {
@@ -65,16 +68,14 @@ _SCHEMAS: Final = {
 
 
 def _check(document: Document, _old: Document | None) -> Iterator[Cause]:
-    for fault in parent_faults(document):
-        if fault.path != "spec.parentRefs":  # this group has no rule about twins
-            yield fault
+    yield from parent_faults(document)
     yield from annotation_faults(document, grpc=False)
     for path, rule in all_rules(document):
         yield from match_faults(rule, path, strict=False)
-        yield from filter_faults(items(rule, "filters"), f"{path}.filters", once=(), codes=_CODES)
+        yield from filter_faults(items(rule, "filters"), f"{path}.filters", codes=_CODES)
         for index, each in enumerate(items(rule, "backendRefs")):
             here = f"{path}.backendRefs[{index}].filters"
-            yield from filter_faults(items(each, "filters"), here, once=(), codes=_CODES)
+            yield from filter_faults(items(each, "filters"), here, codes=_CODES)
         yield from _timeout_faults(mapping(rule, "timeouts"), f"{path}.timeouts")
 
 
@@ -103,6 +104,7 @@ HTTP_ROUTE: Final = Kind(
     stored="v1beta3",
     view=HttpRoute,
     check=(_check,),
+    ruled=True,
     warn=(http_route_warnings,),
     convert=by_schema(_SCHEMAS),
 )

@@ -7,7 +7,7 @@ import pytest
 from isthmus.errors import TooLarge
 from isthmus.model import intake
 from isthmus.model.crd import Unusable, kind_of
-from isthmus.model.crd.kinds import UNCHECKED
+from isthmus.model.crd.rules import UNCHECKED
 from isthmus.model.kind import Kind
 from isthmus.model.registry import by_resource
 from isthmus.model.walk import MAX_FILLED, defaults
