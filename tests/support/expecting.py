@@ -34,11 +34,11 @@ class Names(NamedTuple):
 class Step:
     """What a stream was told from one moment on."""
 
-    def __init__(self, stream: Stream, names: Names) -> None:
+    def __init__(self, stream: Stream, names: Names, begin: int | None = None) -> None:
         self._stream = stream
         self._names = names
-        self._from = len(stream.told)
-        self._before: Held = _folded(stream.told)
+        self._from = len(stream.told) if begin is None else begin
+        self._before: Held = _folded(stream.told[: self._from])
 
     @property
     def told(self) -> list[Any]:

@@ -154,7 +154,7 @@ class LinkedWorld:
         """
         self.here.clock.advance(1)
         annotations, gateway = said.pop("annotations", {}), said.pop("gateway", None)
-        spec = {"targetClusterName": cluster, "clusterCredentialsSecret": f"to-{cluster}"}
+        spec: Document = {"targetClusterName": cluster, "clusterCredentialsSecret": f"to-{cluster}"}
         spec |= USUAL
         if gateway:
             spec |= {**GATEWAY, **_gateway(gateway)}

@@ -88,7 +88,8 @@ def metadata(row: Service | None, marks: Keys, copied: Keys) -> dict[str, JSON]:
     labels, of_labels = _patch(held.labels, marks.labels, copied.labels, known[0])
     notes, of_notes = _patch(held.annotations, marks.annotations, copied.annotations, known[1])
     said = drop_empty({"labels": of_labels, "annotations": of_notes})
-    text = canonical(said).decode() if said else None
+    # An empty record stays one: without any, everything that we would copy is ours.
+    text = canonical(said).decode() if said or record is not None else None
     if text != held.annotations.get(RECORD):
         notes[RECORD] = text
     return drop_empty({"labels": labels, "annotations": notes})

@@ -17,9 +17,11 @@ from isthmus.controllers.steps import Delete, Plan
 from isthmus.engine import View, query
 from isthmus.mesh.census import Place
 from isthmus.mesh.exports import (
+    CONTESTED,
     FEDERATIONS,
     LOCAL_MEMBERS,
     MIRRORED,
+    NAME_CONDITION,
     is_federated,
     members_in,
     targets,
@@ -32,7 +34,6 @@ from isthmus.model.core import Service
 from isthmus.model.core.service import ServicePort
 from isthmus.model.key import ObjectKey
 
-FEDERATED: Final = "multicluster.isthmus.dev/Federated"
 PORTS_AGREE: Final = "multicluster.isthmus.dev/PortsAgree"
 SHOWN: Final = 8
 """Members or problems that a message names; it tells how many more there are."""
@@ -50,7 +51,7 @@ def keys(db: View, where: Place) -> tuple[ObjectKey, ...]:
     ]
     found = {federated_key(where.cluster, one) for one in named}
     found.update(federated_key(where.cluster, one) for one in LOCAL_MEMBERS.get(db, where))
-    found.update(FEDERATIONS.get(db, where))
+    found.update(FEDERATIONS.get(db, where), CONTESTED.get(db, where))
     return tuple(sorted(found))
 
 
@@ -127,15 +128,15 @@ def _foreign(key: ObjectKey, held: Service, found: tuple[Member, ...]) -> Plan:
     """A Service of a person with the name that members want: it stays, and says so."""
     told = listed([_who(one) for one in found])
     text = f"members want this name: {told}; the Service is not ours and stays as it is"
-    wanted = (Says(FEDERATED, False, "NameTaken", text),) if found else ()
-    return update(RESOURCE, key, held, held.status.conditions, wanted, (FEDERATED,))
+    wanted = (Says(NAME_CONDITION, False, "NameTaken", text),) if found else ()
+    return update(RESOURCE, key, held, held.status.conditions, wanted, (NAME_CONDITION,))
 
 
 def _conditions(db: View, key: ObjectKey, found: tuple[Member, ...], held: Service) -> Plan:
     gaps = disagreements(db, key)
     told = listed([f"{each.member}: {each.why}" for each in gaps])
     wanted = Says(PORTS_AGREE, False, "PortConflict", told) if gaps else _agree(found)
-    ours = (FEDERATED, PORTS_AGREE)
+    ours = (NAME_CONDITION, PORTS_AGREE)
     return update(RESOURCE, key, held, held.status.conditions, (wanted,), ours)
 
 

@@ -32,6 +32,8 @@ MEMBER: Final = "member"
 MIRROR_CLUSTER: Final = "mirror.linkerd.io/cluster-name"
 MIRROR_ROOT: Final = "mirror.linkerd.io/headless-mirror-svc-name"
 FEDERATED_SUFFIX: Final = "-federated"
+NAME_CONDITION: Final = "multicluster.isthmus.dev/Federated"
+"""Condition of a Service that is not ours and has the name that members want."""
 
 
 class Mode(StrEnum):
@@ -270,7 +272,10 @@ FEDERATIONS: Final = _placed("federations", is_federated)
 LOCAL_MEMBERS: Final = _placed(
     "local_members", lambda row: row.metadata.labels.get(FEDERATED) == MEMBER
 )
-"""Each by namespace."""
+CONTESTED: Final = _placed(
+    "contested", lambda row: any(one.type == NAME_CONDITION for one in row.status.conditions)
+)
+"""Each by namespace; the last: Services of people that say that members want their names."""
 
 MIRRORS_BY_ROOT: Index[ObjectKey, Service, ObjectKey] = Index("mirrors_by_root", SERVICES, _root)
 """Mirrors of single hosts, by the mirror of their headless Service."""
