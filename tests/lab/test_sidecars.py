@@ -18,6 +18,7 @@ import pytest
 from tests.lab import topologies as t
 from tests.support.lab import LabProcess, Traces
 from tests.support.server import PATIENCE
+from tests.support.traffic import beside, capture, server
 
 FETCH = """
 import json, sys, urllib.request as u
@@ -48,25 +49,6 @@ sys.stdin.read()
 over.set()
 for each in working: each.join()
 print(json.dumps(counts), flush=True)
-"""
-CAPTURE = """
-import os, select, socket, sys
-from isthmus.lab.network import system
-pid = sys.argv[1]
-def space(kind): return os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY)
-if os.stat(f"/proc/{pid}/ns/user").st_ino != os.stat("/proc/self/ns/user").st_ino:
-    system.setns(space("user"), system.CLONE_NEWUSER)
-system.setns(space("net"), system.CLONE_NEWNET)
-every = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-every.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
-print("goes", flush=True)
-out = open(1, "wb", buffering=0, closefd=False)
-while True:
-    ready, _, _ = select.select([every, 0], [], [])
-    if every in ready:
-        out.write(every.recv(65536))
-    elif not os.read(0, 1):
-        break
 """
 PLAIN = t.deployment(
     "plain", 1,
@@ -169,39 +151,6 @@ def fetch(lab: LabProcess, where: str, url: str, user: str = "somebody") -> dict
                        sys.executable, "-c", FETCH, url, user)  # fmt: skip
     found: dict[str, Any] = json.loads(told)
     return found
-
-
-def server(lab: LabProcess) -> int:
-    """The control plane's process, as this machine counts."""
-    return Traces(lab).pids("isthmus server")[0]
-
-
-@contextmanager
-def beside(command: list[str]) -> Iterator[Callable[[], bytes]]:
-    """A process that says `goes`; the value ends it by the end of its input: its further output."""
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        try:
-            ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
-            assert ready and process.stdout.readline() == b"goes\n"  # noqa: PT018
-
-            def end() -> bytes:
-                out, errors = process.communicate(timeout=PATIENCE)
-                assert process.returncode == 0, errors.decode()
-                return out
-
-            yield end
-        finally:
-            process.kill()
-
-
-@contextmanager
-def capture(lab: LabProcess) -> Iterator[Callable[[], bytes]]:
-    """Every frame that the cluster's router carries from pod to pod."""
-    with beside([sys.executable, "-c", CAPTURE, str(server(lab))]) as end:
-        yield end
 
 
 @contextmanager

@@ -109,6 +109,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Ranges of ports, both ends included, that do not pass the proxy."""
     skip_outbound: tuple[tuple[int, int], ...] = ()
     skip_subnets: tuple[str, ...] = ()
+    grpc: str = ""
+    """Where its own gRPC clients see the folder that leads them to the control plane; "": none."""
     linkerd: bool = False
     """Offer the control plane's services on loopback, as linkerd2-proxy asks them."""
     changed: Callable[[], None] = lambda: None

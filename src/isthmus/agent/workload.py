@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from isthmus.agent import redirect, tunnel
+from isthmus.agent import proxyless, redirect, tunnel
 from isthmus.agent.admin import Admin
 from isthmus.agent.binary import Binary
 from isthmus.agent.contract import Bootstrap, Drained, Means, Place, Standing, Wires
@@ -180,6 +180,8 @@ class Workload:
             listening, wires.xds, clock=clock, log=log, secure=secure, admit=self._is_our_envoy
         )
         group.create_task(pipe.run())
+        if self.place.grpc:
+            self._open_to_clients(group)
         if not self.place.linkerd:
             return
         dials = {
@@ -191,6 +193,16 @@ class Workload:
             if dial is not None:
                 opened = inside.listen("127.0.0.1", LOOPBACK[name])
                 group.create_task(Tunnel(opened, dial, clock=clock, log=log).run())
+
+    def _open_to_clients(self, group: asyncio.TaskGroup) -> None:
+        place = self.place
+        listening = proxyless.open_folder(place.folder / proxyless.FOLDER, place.seat, place.grpc)
+        pipe = Tunnel(
+            listening, self._tools.wires.xds, clock=self._clock, log=self._log,
+            secure=self._secure if self._tools.wires.secure else None,
+            admit=proxyless.from_inside(place.namespace),
+        )  # fmt: skip
+        group.create_task(pipe.run())
 
     def _is_our_envoy(self, peer: Peer) -> bool:
         process, uid = self._process, self._tools.uid

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from isthmus.agent import Agent, Place, Seat, Standing, Wires, Workload, binary
+from isthmus.agent import Agent, Place, Seat, Standing, Wires, Workload, binary, proxyless
 from isthmus.agent.agent import nobody_to_tell
 from isthmus.agent.binary import Binary
 from isthmus.agent.contract import Dial, Drained, Means
@@ -22,12 +22,16 @@ from isthmus.lab.network import relay
 from isthmus.lab.network.namespace import Namespace
 from isthmus.lab.nodeproxy import NodeProxy
 from isthmus.lab.pods import sidecar
+from isthmus.lab.pods.mounts import Mount
 from isthmus.lab.pods.states import Record, Running, Terminated, Waiting
 from isthmus.model.document import items, text, texts
 
 SKIP_INBOUND: Final = "config.linkerd.io/skip-inbound-ports"
 SKIP_OUTBOUND: Final = "config.linkerd.io/skip-outbound-ports"
 SKIP_SUBNETS: Final = "config.linkerd.io/skip-subnets"
+PROXYLESS: Final = "config.isthmus.dev/proxyless"
+"""`grpc`: the pod's own gRPC clients may ask the control plane, as its account."""
+GRPC_FOLDER: Final = "/var/run/isthmus/grpc"
 TOKEN_SECONDS: Final = 86_400
 GRACE: Final = 5.0
 
@@ -105,6 +109,19 @@ class Beside:
         self._workload = workload
         containers = items(document, "spec.containers")
         self._image = next(text(c, "image") for c in containers if text(c, "name") == CONTAINER)
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """See `Sidecar`."""
+        place = self._workload.place
+        source = str(place.folder / proxyless.FOLDER)
+        return (Mount(source, place.grpc, read_only=True),) if place.grpc else ()
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """See `Sidecar`."""
+        at = self._workload.place.grpc
+        return {"GRPC_XDS_BOOTSTRAP": f"{at}/{proxyless.BOOTSTRAP}"} if at else {}
 
     def records(self) -> Mapping[str, Record]:
         """What the pod's status tells of the proxy's container."""
@@ -191,6 +208,7 @@ def _place(place: sidecar.Place) -> Place:
         skip_inbound=ports(annotations.get(SKIP_INBOUND, "")),
         skip_outbound=ports(annotations.get(SKIP_OUTBOUND, "")),
         skip_subnets=tuple(filter(None, annotations.get(SKIP_SUBNETS, "").split(","))),
+        grpc=GRPC_FOLDER if annotations.get(PROXYLESS) == "grpc" else "",
         linkerd=annotations.get(PROXY) == "linkerd",
         changed=place.changed,
     )

@@ -38,10 +38,12 @@ def to(namespace: Namespace, host: str, port: int) -> Dial:
     return dial
 
 
-async def connect(namespace: Namespace, host: str, port: int) -> socket.socket:
-    """A connected socket inside a namespace; OSError when nobody accepts."""
+async def connect(namespace: Namespace, host: str, port: int, source: str = "") -> socket.socket:
+    """A connected socket inside a namespace, from an address of it; OSError when nobody accepts."""
     made = namespace.socket()
     try:
+        if source:
+            made.bind((source, 0))
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await asyncio.get_running_loop().sock_connect(made, (host, port))
     except BaseException:

@@ -198,7 +198,8 @@ class Container:
 
     async def _launch(self) -> Launch | None:
         context, spec = self._context, self.spec
-        env = await environment(spec, context.document, context.where, self._tools.sources)
+        own = await environment(spec, context.document, context.where, self._tools.sources)
+        env = {**context.env, **own}
         words = argv(
             self.record.image, strings(spec, "command"), strings(spec, "args"), env,
             self._tools.images,
@@ -271,8 +272,11 @@ class Container:
             await self._tools.clock.sleep(probe.period)
 
     async def _ask(self, probe: Probe) -> str:
-        ip = self._context.where.pod_ip
-        return await self._tools.prober.ask(probe, self.spec, ip, self._execute_quietly)
+        context = self._context
+        behind = context.namespace if context.proxied else None
+        return await self._tools.prober.ask(
+            probe, self.spec, context.where.pod_ip, self._execute_quietly, behind
+        )
 
     async def _execute_quietly(self, command: list[str]) -> int:
         running = await self.execute(command)

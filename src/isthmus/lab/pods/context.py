@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
@@ -46,7 +46,11 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     namespace: Namespace
     volumes: Volumes
     mounts: tuple[Mount, ...]
-    """Of every container: its name resolution."""
+    """Of every container: its name resolution, and what a proxy has for it."""
+    env: Mapping[str, str]
+    """Of every container, where its spec does not say otherwise."""
+    proxied: bool
+    """Whether a proxy stands before it."""
     scratch: Path
     """A folder in memory."""
     logs: Path

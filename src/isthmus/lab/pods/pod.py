@@ -259,6 +259,7 @@ class Pod:
         self._volumes = volumes
         if self._sidecar is None:
             self._sidecar = home.sidecars.beside(self._place_of(where))
+        beside = self._sidecar
         self.touch()
         return Context(
             document=self.document,
@@ -266,7 +267,9 @@ class Pod:
             where=where,
             namespace=self._namespace,
             volumes=volumes,
-            mounts=self._names(where),
+            mounts=(*self._names(where), *(beside.mounts if beside is not None else ())),
+            env=beside.env if beside is not None else {},
+            proxied=beside is not None,
             scratch=self._scratch,
             logs=self._logs,
             changed=self.touch,

@@ -8,6 +8,7 @@ change the verdict.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -53,8 +54,16 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+AS_PROXY = "127.0.0.6"
+"""Where a proxy's connections to the application come from: they are led nowhere else."""
+
+
 class Prober:
-    """Asks from a node: its sockets are in the node's namespace."""
+    """Asks from a node: its sockets are in the node's namespace.
+
+    But where a proxy stands before a container, bare connections are made as the proxy makes them:
+    a proxy accepts all, whether the application listens or not. It passes HTTP probes on.
+    """
 
     def __init__(self, node: Namespace, clock: Clock) -> None:
         self._node = node
@@ -69,29 +78,42 @@ class Prober:
         await self._session.close()
 
     async def ask(
-        self, probe: Probe, container: Mapping[str, Any], ip: str, execute: Execute
+        self,
+        probe: Probe,
+        container: Mapping[str, Any],
+        ip: str,
+        execute: Execute,
+        behind: Namespace | None = None,
     ) -> str:
-        """What is wrong; nothing when all is well."""
+        """What is wrong, or nothing. `behind`: the namespace of a pod with a proxy."""
         try:
             async with deadline(self._clock, probe.timeout, "the probe"):
-                return await self._ask(probe, dict(container), ip, execute)
+                return await self._ask(probe, dict(container), ip, execute, behind)
         except (OSError, aiohttp.ClientError) as fault:
             return str(fault) or type(fault).__name__
         except IsthmusError as fault:  # not in time; or the container just ended
             return fault.message
 
-    async def _ask(self, probe: Probe, container: dict[str, Any], ip: str, execute: Execute) -> str:
+    async def _ask(
+        self,
+        probe: Probe,
+        container: dict[str, Any],
+        ip: str,
+        execute: Execute,
+        behind: Namespace | None,
+    ) -> str:
         action = dict(probe.action)
         if "httpGet" in action:
             return await self._http(mapping(action, "httpGet"), container, ip)
         if "tcpSocket" in action:
             port = port_of(mapping(action, "tcpSocket").get("port"), container)
-            made = await connect(self._node, text(action, "tcpSocket.host") or ip, port)
+            host = text(action, "tcpSocket.host")
+            made = await self._connect(host or ip, port, None if host else behind)
             made.close()
             return ""
         if "grpc" in action:
             port = port_of(mapping(action, "grpc").get("port"), container)
-            return await self._grpc(ip, port, text(action, "grpc.service"))
+            return await self._grpc(ip, port, text(action, "grpc.service"), behind)
         code = await execute(strings(action, "exec.command"))
         return "" if code == 0 else f"the command ended with exit code {code}"
 
@@ -106,10 +128,15 @@ class Prober:
             code = answer.status
         return "" if 200 <= code < 400 else f"HTTP probe failed with statuscode: {code}"
 
-    async def _grpc(self, ip: str, port: int, service: str) -> str:
+    async def _connect(self, host: str, port: int, behind: Namespace | None) -> socket.socket:
+        if behind is None:
+            return await connect(self._node, host, port)
+        return await connect(behind, host, port, AS_PROXY)
+
+    async def _grpc(self, ip: str, port: int, service: str, behind: Namespace | None) -> str:
         loop = asyncio.get_running_loop()
         check = HealthCheck(f"{ip}:{port}", service)
-        made = await connect(self._node, ip, port)
+        made = await self._connect(ip, port, behind)
         with made:
             while check.healthy is None:
                 await loop.sock_sendall(made, check.send())

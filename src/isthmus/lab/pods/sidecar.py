@@ -15,6 +15,7 @@ import msgspec
 from isthmus.errors import Unavailable
 from isthmus.lab.network.namespace import Namespace
 from isthmus.lab.pods.api import Document
+from isthmus.lab.pods.mounts import Mount
 from isthmus.lab.pods.process import Launch, Process
 from isthmus.lab.pods.states import Record, Waiting
 from isthmus.model.document import items, text
@@ -47,6 +48,16 @@ class Sidecar(Protocol):
     @property
     def names(self) -> frozenset[str]:
         """Containers of the pod's spec that it plays: the lab does not run them."""
+        ...
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """What the pod's containers find of it, once it has started."""
+        ...
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Variables of the pod's containers; their own ones win."""
         ...
 
     def records(self) -> Mapping[str, Record]:
@@ -99,6 +110,14 @@ class Missing:
     @property
     def names(self) -> frozenset[str]:
         return frozenset({PROXY})
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        return ()
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        return {}
 
     def records(self) -> Mapping[str, Record]:
         return {PROXY: self._record}
