@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from isthmus import __version__, ca
-from tests.support.server import ANYWHERE, ServerProcess
+from tests.support.server import ANYWHERE, SURFACES, ServerProcess
 
 MEMORY = ("--store", "memory:")
 
@@ -50,7 +50,7 @@ def test_it_says_ready_and_leaves_files_for_its_owner_alone(tmp_path: Path) -> N
     process = ServerProcess(home, *MEMORY, "--cluster", "east")
     try:
         assert process.line() == "isthmus: cluster east ready\n"
-        assert set(process.endpoints) == {"kube", "destination", "identity", "xds", "dns", "admin"}
+        assert set(process.endpoints) == {*SURFACES}
         assert mode(home) == 0o700
         assert mode(process.kubeconfig) == 0o600
         assert mode(home / "ca") == 0o700
@@ -85,7 +85,7 @@ def test_the_config_map_says_where_it_listens(tmp_path: Path) -> None:
 
 def test_a_surface_can_be_off(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, *MEMORY, "--listen", "kube=off") as server:
-        assert set(server.endpoints) == {"destination", "identity", "xds", "dns", "admin"}
+        assert set(server.endpoints) == {*SURFACES} - {"kube"}
         assert not server.kubeconfig.exists()
 
 
@@ -175,7 +175,7 @@ def test_the_second_server_on_a_data_dir(tmp_path: Path) -> None:
         assert server.admin("/ready")[0] == 200
 
 
-@pytest.mark.parametrize("name", ["kube", "destination", "identity", "xds", "dns", "admin"])
+@pytest.mark.parametrize("name", SURFACES)
 def test_a_taken_port(tmp_path: Path, name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         at = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -21,7 +21,7 @@ import yaml
 PATIENCE = 60.0
 """Seconds that a start or an answer may take on a busy machine."""
 
-SURFACES = ("kube", "destination", "identity", "xds", "dns", "admin")
+SURFACES = ("kube", "destination", "policy", "identity", "xds", "dns", "admin")
 ANYWHERE = tuple(word for name in SURFACES for word in ("--listen", f"{name}=127.0.0.1:0"))
 
 

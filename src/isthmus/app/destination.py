@@ -50,8 +50,8 @@ def mesh_settings(config: ServerConfig) -> Put[str, MeshSettings]:
 def service() -> Service:
     """The calls of the Destination service, in linkerd's dialect."""
     return {
-        "Get": Method(_asking(linkerd.get_question), linkerd.addresses, linkerd.delta),
-        "GetProfile": Method(_asking(linkerd.profile_question), linkerd.profile_bytes, whole),
+        "Get": Method(asking(linkerd.get_question), linkerd.addresses, linkerd.delta),
+        "GetProfile": Method(asking(linkerd.profile_question), linkerd.profile_bytes, whole),
     }
 
 
@@ -60,7 +60,7 @@ def whole(held: bytes | None, now: bytes) -> Sequence[bytes]:
     return () if held == now else (now,)
 
 
-def _asking(question: Question) -> Question:
+def asking(question: Question) -> Question:
     """The dialect's fault as the server's refusal: neither room knows the other."""
 
     def ask(read: Read, request: bytes) -> Any:  # noqa: ANN401  # any key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from isthmus.board import Board
 from isthmus.engine import Database
@@ -78,32 +78,51 @@ def of_connections(api: KubeApi) -> list[Reading]:
     ]
 
 
-def of_streams(streams: Streams) -> list[Reading]:
-    """What clients of the gRPC services are told, by method."""
+def of_streams(listeners: Mapping[str, Streams]) -> list[Reading]:
+    """What clients of the gRPC services are told, by listener and method."""
+
+    def by(
+        counted: Callable[[Streams], Counter[str]],
+    ) -> Callable[[], dict[tuple[str, ...], float]]:
+        return lambda: {
+            (name, method): count
+            for name, streams in listeners.items()
+            for method, count in counted(streams).items()
+        }
+
+    def refused() -> dict[tuple[str, ...], float]:
+        return {
+            (name, *why): count
+            for name, streams in listeners.items()
+            for why, count in streams.refused.items()
+        }
+
+    calls = ("listener", *METHOD)
+    live, opened, told = by(_live), by(_opened), by(_told)
     return [
-        Reading("isthmus_streams", "Open streams.", "gauge", lambda: _by(streams.live), METHOD),
-        Reading(
-            "isthmus_streams_total",
-            "Streams opened.",
-            "counter",
-            lambda: _by(streams.opened),
-            METHOD,
-        ),
-        Reading(
-            "isthmus_messages_total",
-            "Messages written to streams.",
-            "counter",
-            lambda: _by(streams.messages),
-            METHOD,
-        ),
+        Reading("isthmus_streams", "Open streams.", "gauge", live, calls),
+        Reading("isthmus_streams_total", "Streams opened.", "counter", opened, calls),
+        Reading("isthmus_messages_total", "Messages written to streams.", "counter", told, calls),
         Reading(
             "isthmus_streams_refused_total",
             "Requests that got no stream.",
             "counter",
-            lambda: dict(streams.refused),
-            ("method", "status"),
+            refused,
+            (*calls, "status"),
         ),
     ]
+
+
+def _live(streams: Streams) -> Counter[str]:
+    return streams.live
+
+
+def _opened(streams: Streams) -> Counter[str]:
+    return streams.opened
+
+
+def _told(streams: Streams) -> Counter[str]:
+    return streams.messages
 
 
 def of_xds(streams: xds.Streams) -> list[Reading]:

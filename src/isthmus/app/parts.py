@@ -21,6 +21,7 @@ from isthmus.app import (
     links,
     listeners,
     meshconfig,
+    policy,
     rejections,
     stores,
     xds,
@@ -47,10 +48,10 @@ from isthmus.serve.kube.limits import DEFAULT_LIMITS, within
 from isthmus.serve.kube.node_proxy import NodeProxy
 from isthmus.serve.kube.rbac import Rbac
 from isthmus.serve.kube.server import KubeApi
-from isthmus.serve.linkerd import GrpcServer
+from isthmus.serve.linkerd import GrpcServer, Service, Streams
 from isthmus.store.objects import Objects
 
-SERVED = ("kube", "destination", "identity", "xds", "dns", "admin")
+SERVED = ("kube", "destination", "policy", "identity", "xds", "dns", "admin")
 """The surfaces of this version; others have addresses already."""
 SOCKETS = ("kube", "identity", "admin")
 """Those that take a socket from us; gRPC makes its own."""
@@ -71,6 +72,7 @@ class Parts:
         self._sockets: dict[str, socket.socket] = {}
         self._endpoints: dict[str, HostPort] = {}
         self._pages: dict[str, Page] = {}
+        self._streams: dict[str, Streams] = {}
         self.runs: list[tuple[str, Run]] = []
 
     async def __aenter__(self) -> Self:
@@ -108,7 +110,9 @@ class Parts:
         self._start_controllers()
         self._start_links()
         await self._start_kube()
-        self._start_destination()
+        self._start_grpc("destination", {destination.NAME: destination.service()})
+        self._start_grpc(policy.NAME, policy.services())
+        self._readings += figures.of_streams(self._streams)
         self._start_identity()
         self._start_xds()
         self._start_dns()
@@ -244,22 +248,22 @@ class Parts:
         except DeadlineExceeded as fault:
             self._means.log.warning("rights are written and not yet in force", why=fault.message)
 
-    def _start_destination(self) -> None:
-        at = self._config.listener("destination")
+    def _start_grpc(self, name: str, services: Mapping[str, Service]) -> None:
+        """Serve what linkerd2-proxies ask on a listener, unless it is off."""
+        at = self._config.listener(name)
         if at is None:
             return
         clock, random, log = self._means
-        services = {destination.NAME: destination.service()}
         server = GrpcServer(services, self._board, clock=clock, random=random, log=log)
         self._open.push_async_callback(server.close)
-        self._endpoints["destination"] = listeners.bind_grpc(server.bind, "destination", at)
+        self._endpoints[name] = listeners.bind_grpc(server.bind, name, at)
 
         async def run() -> None:
             await self._settled()
             await server.run()
 
-        self.runs.append(("destination", run))
-        self._readings += figures.of_streams(server.streams)
+        self.runs.append((name, run))
+        self._streams[name] = server.streams
 
     def _start_identity(self) -> None:
         if "identity" not in self._sockets:

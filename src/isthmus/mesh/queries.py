@@ -11,9 +11,13 @@ from isthmus.mesh.asked import (
     ServiceHost,
     Why,
 )
+from isthmus.mesh.asking import has_policy, parse_workload
+from isthmus.mesh.attachment import classed
 from isthmus.mesh.backends import service_backends
 from isthmus.mesh.candidates import Member
+from isthmus.mesh.census import Place
 from isthmus.mesh.clusters import is_local
+from isthmus.mesh.egress import Region, network_ref
 from isthmus.mesh.endpoints import (
     Group,
     Piece,
@@ -46,18 +50,38 @@ from isthmus.mesh.names import (
     parse_token,
 )
 from isthmus.mesh.opaque import OfNobody, OfPod, OfService, OfWorkload, opaque
-from isthmus.mesh.outbound import outbound
+from isthmus.mesh.outbound import INSIDE, UNMANAGED, outbound, route_names, unmanaged
+from isthmus.mesh.outside import (
+    ANY_PORT,
+    egress_names,
+    egress_place,
+    opaque_somewhere,
+    outside,
+    unseen_ports,
+)
 from isthmus.mesh.profiles import profile
 from isthmus.mesh.proxy import inbounds, proxy_view
+from isthmus.mesh.resolution import (
+    Asked,
+    Dialled,
+    Named,
+    is_known,
+    outbound_for,
+    resolved,
+    service_named,
+)
+from isthmus.mesh.routing import RouteAt, grpc_route, http_route
 from isthmus.mesh.scope import (
     EVERYTHING,
     Scope,
+    consumer_class,
     in_scope,
     instances,
     out_of_scope,
     ports_of,
     refused_networks,
     scope,
+    upstreams_of,
 )
 from isthmus.mesh.services import PortState, SetKey, Topology, get_refusal, port_state
 from isthmus.mesh.sets import sets
@@ -67,6 +91,7 @@ from isthmus.mesh.targets import (
     THROUGH,
     THROUGH_RAW,
     Answerers,
+    accrual,
     accrues_by_rate,
     answerers,
     load_bias,
@@ -79,20 +104,28 @@ from isthmus.mesh.targets import (
     trust_domain,
 )
 from isthmus.mesh.workloads import is_opaque, node_of, workload_identity
+from isthmus.model.annotations import Accrual, AccrualMode, LoadBias
 from isthmus.model.key import ObjectKey
 
 __all__ = [
+    "ANY_PORT",
     "ELSEWHERE",
     "EVERYTHING",
     "FORWARDED",
     "GATEWAY_PROTOCOL",
+    "INSIDE",
     "THROUGH",
     "THROUGH_RAW",
+    "UNMANAGED",
+    "Accrual",
+    "AccrualMode",
     "AddressHost",
     "Answerers",
+    "Asked",
     "Authority",
     "BadAuthority",
     "BadHost",
+    "Dialled",
     "GetKey",
     "Group",
     "Host",
@@ -100,19 +133,24 @@ __all__ = [
     "InstanceHost",
     "InstanceName",
     "IpName",
+    "LoadBias",
     "Member",
     "MeshSettings",
     "Mirrored",
+    "Named",
     "ObjectKey",
     "OfNobody",
     "OfPod",
     "OfService",
     "OfWorkload",
     "Piece",
+    "Place",
     "PortState",
     "ProfileKey",
     "Protocol",
     "Refused",
+    "Region",
+    "RouteAt",
     "Scope",
     "ServiceHost",
     "ServiceName",
@@ -120,30 +158,44 @@ __all__ = [
     "Token",
     "Topology",
     "Why",
+    "accrual",
     "accrues_by_rate",
     "answerers",
+    "classed",
+    "consumer_class",
+    "egress_names",
+    "egress_place",
     "endpoint",
     "endpoint_sets",
     "forwards_to",
     "gateway_protocol",
     "get_refusal",
     "groups",
+    "grpc_route",
+    "has_policy",
+    "http_route",
     "in_scope",
     "inbound",
     "inbounds",
     "instances",
+    "is_known",
     "is_local",
     "is_opaque",
     "leaving",
     "load_bias",
     "mirror_of",
     "mirrored",
+    "network_ref",
     "node_of",
     "opaque",
+    "opaque_somewhere",
     "out_of_scope",
     "outbound",
+    "outbound_for",
+    "outside",
     "parse_authority",
     "parse_token",
+    "parse_workload",
     "piece_groups",
     "pieces",
     "port_state",
@@ -151,9 +203,12 @@ __all__ = [
     "profile",
     "proxy_view",
     "refused_networks",
+    "resolved",
     "resting",
+    "route_names",
     "scope",
     "service_backends",
+    "service_named",
     "service_of",
     "service_ref",
     "sets",
@@ -165,5 +220,8 @@ __all__ = [
     "target_named",
     "through_gateway",
     "trust_domain",
+    "unmanaged",
+    "unseen_ports",
+    "upstreams_of",
     "workload_identity",
 ]

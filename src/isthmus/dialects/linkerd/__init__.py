@@ -20,6 +20,10 @@ from isthmus.dialects.linkerd.destination import (
     profile_question,
 )
 from isthmus.dialects.linkerd.faults import faults
+from isthmus.dialects.linkerd.inbound import inbound_question, server_policy
+from isthmus.dialects.linkerd.inbound_faults import inbound_faults
+from isthmus.dialects.linkerd.outbound import outbound_policy, outbound_question
+from isthmus.dialects.linkerd.policy_faults import policy_faults
 
 __all__ = [
     "AddressBook",
@@ -29,6 +33,12 @@ __all__ = [
     "delta",
     "faults",
     "get_question",
+    "inbound_faults",
+    "inbound_question",
+    "outbound_policy",
+    "outbound_question",
+    "policy_faults",
     "profile_bytes",
     "profile_question",
+    "server_policy",
 ]

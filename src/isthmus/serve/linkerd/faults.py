@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 
@@ -22,6 +22,9 @@ LONGEST = 256
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
 Handler = Callable[[bytes, Context], Awaitable[None]]
+Answer = Callable[[bytes, Context], Awaitable[bytes]]
+
+T = TypeVar("T")
 
 
 class Refused(Exception):
@@ -32,20 +35,20 @@ class Refused(Exception):
         self.refusal = refusal
 
 
-def guarded(handler: Handler, log: Log) -> Handler:
+def guarded(
+    handler: Callable[[bytes, Context], Awaitable[T]], log: Log
+) -> Callable[[bytes, Context], Awaitable[T]]:
     """A handler that ends with a status, whatever happens in it."""
 
     @wraps(handler)
-    async def guard(request: bytes, context: Context) -> None:
+    async def guard(request: bytes, context: Context) -> T:
         try:
-            await handler(request, context)
+            return await handler(request, context)
         except grpc.aio.AbortError:
             raise
         except Exception as fault:  # noqa: BLE001  # the edge: nothing of ours passes it
             refusal = refusal_of(fault, log)
-        else:
-            return
-        await abort(context, refusal)
+        return await abort(context, refusal)
 
     return guard
 

@@ -27,7 +27,7 @@ class Refusal(NamedTuple):
 
 
 class Method(NamedTuple):
-    """One call with one request and a stream of answers.
+    """One call with one request and a stream of answers, or the first of them alone (`unary`).
 
     `question` turns the request's bytes into the key of `answer`, or a refusal; it must not raise
     for anything that a client can send. A value of `answer` that is None says nothing.
@@ -36,6 +36,7 @@ class Method(NamedTuple):
     question: Callable[[Read, bytes], Any]
     answer: Query[[Any], Any]
     steps: Steps[Any]
+    unary: bool = False
 
 
 Service = Mapping[str, Method]

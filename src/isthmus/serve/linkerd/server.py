@@ -13,7 +13,7 @@ from grpc_reflection.v1alpha import reflection
 
 from isthmus.aio import Clock, Log
 from isthmus.errors import UserFault
-from isthmus.serve.linkerd.method import Service
+from isthmus.serve.linkerd.method import Method, Service
 from isthmus.serve.linkerd.streams import Streams
 from isthmus.serve.linkerd.topics import Board
 
@@ -74,12 +74,14 @@ class GrpcServer:
         reflection.enable_server_reflection(names, self._server)
 
     def _add(self, name: str, methods: Service) -> None:
-        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-            method: grpc.unary_stream_rpc_method_handler(self.streams.handler(method, what))
-            for method, what in methods.items()
-        }
+        handlers = {method: self._handler(method, what) for method, what in methods.items()}
         generic = grpc.method_handlers_generic_handler(name, handlers)
         self._server.add_generic_rpc_handlers((generic,))
+
+    def _handler(self, name: str, method: Method) -> grpc.RpcMethodHandler[bytes, bytes]:
+        if method.unary:
+            return grpc.unary_unary_rpc_method_handler(self.streams.answer(name, method))
+        return grpc.unary_stream_rpc_method_handler(self.streams.handler(name, method))
 
     def bind(self, host: str, port: int) -> int:
         """Listen at an IP address; return the port. Nobody is answered before `run`.

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from isthmus.aio import Log
-from isthmus.serve.linkerd.faults import Context, Handler, Refused, guarded
+from isthmus.serve.linkerd.faults import Answer, Context, Handler, Refused, guarded
 from isthmus.serve.linkerd.machine import Stream
 from isthmus.serve.linkerd.method import Method, Refusal
 from isthmus.serve.linkerd.topics import Board, Topics
@@ -70,6 +70,18 @@ class Streams:
 
         async def handle(request: bytes, context: Context) -> None:
             await self._serve(name, method, request, context)
+
+        return guarded(handle, self._log)
+
+    def answer(self, name: str, method: Method) -> Answer:
+        """What answers calls of a method with the first message of a stream, and no more."""
+
+        async def handle(request: bytes, _context: Context) -> bytes:
+            key = self._key(name, method, request)
+            self.opened[name] += 1
+            messages = method.steps(None, self._board.read(method.answer, key))
+            self.messages[name] += 1
+            return messages[0]
 
         return guarded(handle, self._log)
 
