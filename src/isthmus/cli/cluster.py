@@ -19,6 +19,8 @@ PATIENCE = 10.0
 LARGEST = 4 << 20
 """Bytes of an answer."""
 
+MERGE = "application/merge-patch+json"
+
 ENDPOINTS = "isthmus-endpoints"
 """The ConfigMap that says where a control plane listens (decision 24)."""
 
@@ -49,9 +51,19 @@ class Cluster:
         """
         return self._ask("POST", path, json.dumps(document))
 
-    def _ask(self, method: str, path: str, body: str | None) -> dict[str, Any]:
+    def merge(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
+        """Bring an object to what the document says of it (a merge patch); as it was stored.
+
+        Raises:
+            NotFound, Unavailable, UserFault: as for `get`.
+        """
+        return self._ask("PATCH", path, json.dumps(document), MERGE)
+
+    def _ask(
+        self, method: str, path: str, body: str | None, kind: str = "application/json"
+    ) -> dict[str, Any]:
         connection = self._connect()
-        headers = self._headers() | ({"Content-Type": "application/json"} if body else {})
+        headers = self._headers() | ({"Content-Type": kind} if body else {})
         try:
             connection.request(method, self._at.path + path, body, headers)
             with connection.getresponse() as answer:

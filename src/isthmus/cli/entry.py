@@ -18,6 +18,7 @@ from isthmus.errors import IsthmusError
 COMMANDS = {
     "agent": ("isthmus.cli.commands.agent:agent", "Run a host's proxies; make join tokens."),
     "check": ("isthmus.cli.commands.check:check", "Check a cluster and its mesh."),
+    "demo": ("isthmus.cli.commands.demo:demo", "Four clusters and Faces: the workshop."),
     "diagnostics": (
         "isthmus.cli.commands.diagnostics:diagnostics",
         "Ask a control plane what it tells proxies.",

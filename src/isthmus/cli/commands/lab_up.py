@@ -50,7 +50,7 @@ def up(topology: str, state_dir: str, loopback: str, *, detach: bool) -> int:
     from isthmus.lab.starter import up as run
 
     state = State(Path(state_dir))
-    network = _network(loopback)
+    where = network(loopback)
     if detach:
         return _detached(topology, state_dir, loopback)
 
@@ -58,10 +58,11 @@ def up(topology: str, state_dir: str, loopback: str, *, detach: bool) -> int:
         _say(_ready(topology))
         click.echo(f"  export KUBECONFIG={state.kubeconfig}", err=True)
 
-    return run(topology, state, network, step=_step, ready=ready)
+    return run(topology, state, where, step=_step, ready=ready)
 
 
-def _network(text: str) -> IPv4Network:
+def network(text: str) -> IPv4Network:
+    """What --loopback says. UsageError if it is no /16 of loopback."""
     try:
         found = IPv4Network(text)
     except ValueError as fault:

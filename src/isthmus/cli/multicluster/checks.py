@@ -25,7 +25,7 @@ PAGE = "500"
 SHOWN = 10
 """Lines of one error."""
 
-REACHED = "Reachable"
+REACHED = ("Accepted", "CredentialsValid", "Reachable")
 GATEWAY = "GatewayAlive"
 """Conditions of a Link: what its watcher knows."""
 
@@ -231,11 +231,13 @@ def _certificates(pem: str) -> tuple[bytes, ...]:
 def _reached(world: World) -> str:
     faults = []
     for link in world.fresh() or _skip():
-        said = _conditions(link).get(REACHED)
-        if said is None:
+        held = _conditions(link)
+        if REACHED[-1] not in held:
             faults.append(f"* {_name(link)}: nothing watches this cluster yet")
-        elif said.get("status") != "True":
-            faults.append(f"* {_name(link)}: {said.get('reason')}: {said.get('message')}")
+        bad = [each for each in map(held.get, REACHED) if each and each.get("status") != "True"]
+        faults += [
+            f"* {_name(link)}: {each.get('reason')}: {each.get('message')}" for each in bad[:1]
+        ]
     _fail(faults)
     return ""
 
