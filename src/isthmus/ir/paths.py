@@ -1,7 +1,8 @@
 """Paths as they are compared, and changes of paths (decision 20).
 
 What two proxies could read differently is refused or made one before any rule looks at it: encoded
-slashes and fragments are refused, dot segments resolved, repeated slashes merged.
+slashes and fragments are refused, dot segments resolved, repeated slashes merged, and letters that
+were encoded for no reason decoded (RFC 3986, 6.2.2.2). All as Envoy does it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Final
 from isthmus.ir.rules import PathChange
 
 _ENCODED_SLASH: Final = re.compile(r"%2f|%5c", re.IGNORECASE)
-_ENCODED_DOT: Final = re.compile(r"%2e", re.IGNORECASE)
+_ENCODED: Final = re.compile(r"%([0-9a-fA-F]{2})")
+_UNRESERVED: Final = re.compile(r"[-._~A-Za-z0-9]")
 
 
 def normalise(target: str) -> str | None:
@@ -35,17 +37,42 @@ def _resolved(path: str) -> str:
     kept: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
-        dots = _ENCODED_DOT.sub(".", segment)
+        dots = _dots(segment)
         if dots == "..":
             del kept[-1:]
-        elif dots != ".":
-            kept.append(segment)
-    last = _ENCODED_DOT.sub(".", segments[-1])
-    if last in (".", ".."):
+        elif dots is None:
+            kept.append(_decoded(segment))
+    if _dots(segments[-1]) is not None:
         kept.append("")
     merged = [segment for segment in kept if segment]
     ends = "/" if merged and kept and kept[-1] == "" else ""
     return "/" + "/".join(merged) + ends
+
+
+def _dots(segment: str) -> str | None:
+    """`.` or `..` if a segment stands for one, with parameters behind it too."""
+    for found in (_decoded(segment), segment.partition(";")[0]):
+        if found in (".", ".."):
+            return found
+    return None
+
+
+def _decoded(segment: str) -> str:
+    """Letters, digits and `-._~` as themselves; everything else as it was sent."""
+
+    def plain(found: re.Match[str]) -> str:
+        mark = chr(int(found[1], 16))
+        return mark if _UNRESERVED.fullmatch(mark) else found[0]
+
+    return _ENCODED.sub(plain, segment)
+
+
+def has_parameters(target: str) -> bool:
+    """Whether a path has `;`: what follows it in a segment is no part of the path to some servers.
+
+    Where a path decides who may in, such a request is refused.
+    """
+    return ";" in split_query(target)[0]
 
 
 def split_query(target: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from isthmus.ir.inbound import (
     Speech,
     TlsOnly,
 )
-from isthmus.ir.names import AnyIdentity, Default, Dns, Ref, Suffix
+from isthmus.ir.names import AnyIdentity, Default, Dns, Exact, Ref, Suffix
 from isthmus.ir.request import HttpRequest, Peer, RawBytes, Request, TlsHello
 from isthmus.ir.rules import Forbid, GrpcMatch, HeaderChange, PathChange, Rewrite
 from tests.unit.ir.values import exact, origin, prefix
@@ -192,6 +192,25 @@ def test_paths_are_normalised_before_anybody_is_let_in() -> None:
     found = verdict(ir, client(PICKER), HttpRequest(path="/a/./b"))
     assert isinstance(found, Admit)
     assert found.request == HttpRequest(path="/a/b")
+
+
+def test_parameters_of_paths_are_refused_where_paths_decide() -> None:
+    rest = InboundRoute(origin("rest"), rules=(InboundRule((prefix("/"),)),))
+    ir = port(authorization("s", Anybody()), http_routes=(rest,))
+    assert answer(ir, client(), HttpRequest(path="/a;b")) == "in"
+    ir = port(authorization("s", Anybody()), http_routes=(rest, JUICE))
+    assert answer(ir, client(), HttpRequest(path="/juice;b")) == 400
+    assert answer(ir, client(), HttpRequest(path="/a/%2e%2e;/juice")) == 400
+    assert answer(ir, client(), HttpRequest(path="/juice?a;b")) == "in"
+
+
+def test_users_in_hosts_are_refused_where_hosts_decide() -> None:
+    only = InboundRoute(origin("h"), (Exact("a.example"),), (InboundRule(),))
+    rest = InboundRoute(origin("rest"), rules=(InboundRule(),))
+    asked = HttpRequest(authority="x@a.example")
+    assert answer(port(authorization("s", Anybody()), http_routes=(rest,)), client(), asked) == "in"
+    ir = port(authorization("s", Anybody()), http_routes=(only, rest))
+    assert answer(ir, client(), asked) == 400
 
 
 def test_hosts_of_routes() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from isthmus.ir.hosts import ANY_HOST, HostRank, host_of, host_rank, parse_host, split_authority
 from isthmus.ir.names import AnyHost, Exact, Suffix, TargetId
-from isthmus.ir.paths import changed, covers, normalise
+from isthmus.ir.paths import changed, covers, has_parameters, normalise
 from isthmus.ir.rules import PathChange
 
 
@@ -65,7 +65,15 @@ def test_ranks_of_hosts() -> None:
         ("/a\\b", "/a/b"),
         ("/a/..\\..\\b", "/b"),
         ("/a//../b", "/a/b"),
-        ("/%41?", "/%41?"),
+        ("/%41?%41", "/A?%41"),
+        ("/%61dmin%7e%2D%5f", "/admin~-_"),
+        ("/%2561", "/%2561"),
+        ("/a%3Bb%40%20%e4%zz", "/a%3Bb%40%20%e4%zz"),
+        ("/a/..;/b", "/b"),
+        ("/a/..;x", "/"),
+        ("/a/.;x/b", "/a/b"),
+        ("/a/...;/b", "/a/...;/b"),
+        ("/a;b", "/a;b"),
         ("*", "*"),
         ("/a?q=%2f", "/a?q=%2f"),
     ],
@@ -77,6 +85,12 @@ def test_paths_have_one_form(target: str, normal: str) -> None:
 @pytest.mark.parametrize("target", ["/a%2fb", "/a%2Fb", "/a%5cb", "/a%5C", "/a#b", "a", "", "?x"])
 def test_paths_that_could_be_read_in_two_ways_are_refused(target: str) -> None:
     assert normalise(target) is None
+
+
+def test_parameters_are_in_the_path_not_in_the_query() -> None:
+    assert has_parameters("/a;b/c")
+    assert not has_parameters("/a?b;c")
+    assert not has_parameters("/a%3bc")
 
 
 def test_prefixes_cover_whole_segments() -> None:

@@ -41,6 +41,9 @@ ADS: Final = "xds"
 """The cluster of the control plane."""
 
 _PRIVATE: Final = 0o600
+_PROGRAM: Final = 200_000
+"""Steps of a compiled expression: more than fit into what admission lets one take."""
+
 _SO_MARK: Final = 36
 _SOL_SOCKET: Final = 1
 
@@ -76,10 +79,21 @@ def bootstrap(said: Bootstrap) -> str:
         deferred_stat_options=_deferred(),
         bootstrap_extensions=[_internal_listeners()],
         overload_manager=_limits(said.connections),
+        layered_runtime=_runtime(),
     )
     if said.mark:
         wire.cluster_manager.upstream_bind_config.CopyFrom(_marked(said.mark))
     return json_format.MessageToJson(wire, preserving_proto_field_name=True, indent=1)
+
+
+def _runtime() -> pb.LayeredRuntime:
+    """Admission bounds regular expressions (RE2, of linear time); Envoy's own bound is far below.
+
+    It would refuse a whole configuration for an expression of some hundred characters.
+    """
+    layer = Struct()
+    layer.update({"re2.max_program_size.error_level": _PROGRAM})
+    return pb.LayeredRuntime(layers=[pb.RuntimeLayer(name="isthmus", static_layer=layer)])
 
 
 def _node(said: Bootstrap) -> base.Node:

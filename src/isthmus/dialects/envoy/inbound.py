@@ -16,11 +16,12 @@ from envoy.config.listener.v3 import listener_components_pb2 as component
 from envoy.config.listener.v3 import listener_pb2 as pb
 from envoy.config.route.v3 import route_components_pb2 as pb_route
 from envoy.config.route.v3 import route_pb2
+from envoy.type.matcher.v3 import regex_pb2 as regex
 from envoy.type.matcher.v3 import string_pb2 as string
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from isthmus.dialects.envoy import filters as changes
-from isthmus.dialects.envoy import manager, names, routes, stats, tls
+from isthmus.dialects.envoy import limits, manager, names, routes, stats, tls
 from isthmus.dialects.envoy.clusters import labelled
 from isthmus.dialects.envoy.endpoints import socket_address
 from isthmus.dialects.envoy.outbound import INBOUND_PORT, PORT
@@ -34,6 +35,8 @@ from isthmus.ir.inbound import (
     InboundRoute,
     InboundRule,
     Speech,
+    hosts_decide,
+    paths_decide,
 )
 from isthmus.ir.names import Default, Ref
 from isthmus.ir.proxy import InboundName
@@ -43,11 +46,17 @@ from isthmus.proto.xds import Resource, duration, resource
 CLIENT: Final = "l5d-client-id"
 """The request header that tells an application who calls (Linkerd's)."""
 
-_HIDDEN: Final = (routes.PROTOCOL, CLIENT)
+_HIDDEN: Final = (routes.PROTOCOL, CLIENT, limits.CALLER)
 _SOON: Final = 1_000
 """Milliseconds that plaintext clients wait on opaque ports of a server that speaks first."""
 
 _BYTES: Final = frozenset({Speech.OPAQUE, Speech.TLS})
+_DECLARED: Final = {
+    Speech.HTTP1: manager.HTTP1,
+    Speech.HTTP2: manager.HTTP2,
+    Speech.GRPC: manager.HTTP2,
+}
+"""Ports that are known to speak HTTP, and which version clients without a sidecar must speak."""
 
 
 # ------------------------------------------------------------------------------ listener
@@ -94,12 +103,14 @@ def _family(one: Inbound) -> Iterator[component.FilterChain]:
     """All chains of a port: once a port has one, those without a port do not count for it.
 
     A sidecar says in ALPN what it sends, also where it takes an opaque port for HTTP. Without ALPN
-    comes a linkerd2-proxy, which sends what the port speaks.
+    comes a linkerd2-proxy, which sends what the port speaks. Where a port is declared to speak
+    HTTP, bytes are read as that, whatever the client says: else they would pass by the routes.
     """
-    yield _mesh(one, "mesh-http", tls.HTTP, _requests(one))
-    yield _mesh(one, "mesh-tcp", tls.TCP, _bytes(one, meshed=True))
-    inside = _bytes(one, meshed=True) if one.speech in _BYTES else _requests(one)
-    yield _mesh(one, "mesh", "", inside)
+    requests = _requests(one)
+    raw = requests if one.speech in _DECLARED else _bytes(one, meshed=True)
+    yield _mesh(one, "mesh-http", tls.HTTP, requests)
+    yield _mesh(one, "mesh-tcp", tls.TCP, raw)
+    yield _mesh(one, "mesh", "", raw if one.speech in _BYTES else requests)
     yield from _strict(one) if one.strict else _permissive(one)
 
 
@@ -119,6 +130,12 @@ def _mesh(
 def _permissive(one: Inbound) -> Iterator[component.FilterChain]:
     own_tls = _match(one, transport_protocol="tls")
     plain = _match(one, transport_protocol="raw_buffer")
+    codec = _DECLARED.get(one.speech)
+    if codec is not None:
+        declared = [manager.server_side(names.inbound_routes(one.port), codec)]
+        yield manager.chain(_named(one, "app-tls"), [manager.refuse()], own_tls)
+        yield manager.chain(_named(one, "plain"), declared, plain, labels=_labels(one))
+        return
     onward = _bytes(one, meshed=False)
     yield manager.chain(_named(one, "app-tls"), onward, own_tls, labels=_labels(one))
     yield manager.chain(_named(one, "plain"), onward, plain, labels=_labels(one))
@@ -202,9 +219,12 @@ def _configured(
         name=name,
         ignore_port_in_host_matching=True,
         virtual_hosts=[
-            _virtual_host(name, ways, found) for name, ways in by_host(some or (everything,))
+            _virtual_host(domain, ways, found) for domain, ways in by_host(some or (everything,))
         ],
     )
+    if found.rate_limit is not None and limits.awake(found.rate_limit):
+        for filter_name, said in limits.settings(found.rate_limit).items():
+            wire.typed_per_filter_config[filter_name].CopyFrom(said)
     return resource(wire, name, clusters=[names.APP, names.APP_HTTP1], origin=found.source)
 
 
@@ -212,15 +232,40 @@ def _virtual_host(name: str, ways: Sequence[Way], found: Inbound) -> pb_route.Vi
     """What callers say of themselves is removed, then what is known of them is added."""
     host = pb_route.VirtualHost(
         name=name,
-        domains=[name],
+        domains=[name] if name == "*" else [name, f"{name}."],
         request_headers_to_remove=_HIDDEN,
         request_headers_to_add=[_CLIENT],
-        routes=[wire for way in ways for wire in _way(way, found)],
+        routes=[*_refusals(name, found), *(wire for way in ways for wire in _way(way, found))],
     )
     if not rbac.unrestricted(found.authorizations):
         rules = rbac.per_route(found.authorizations)
         host.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(rules)
     return host
+
+
+def _refusals(domain: str, found: Inbound) -> Iterator[pb_route.Route]:
+    """What an application may read as another path or host than this proxy does."""
+    if paths_decide(found.http_routes):
+        pattern = regex.RegexMatcher(regex="[^;]*;.*")
+        yield _refused(pb_route.RouteMatch(safe_regex=pattern))
+    if domain.startswith("*") and hosts_decide((*found.http_routes, *found.grpc_routes)):
+        match = pb_route.RouteMatch(prefix="/")
+        user = string.StringMatcher(contains="@")
+        match.headers.append(pb_route.HeaderMatcher(name=":authority", string_match=user))
+        yield _refused(match)
+
+
+def _refused(match: pb_route.RouteMatch) -> pb_route.Route:
+    """400, whoever asks."""
+    wire = changes.reply(match, 400, "")
+    wire.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(rbac.nothing_asked())
+    _uncounted(wire)
+    return wire
+
+
+def _uncounted(wire: pb_route.Route) -> None:
+    for filter_name, said in limits.off().items():
+        wire.typed_per_filter_config[filter_name].CopyFrom(said)
 
 
 def _way(way: Way, found: Inbound) -> Iterator[pb_route.Route]:
@@ -234,6 +279,8 @@ def _way(way: Way, found: Inbound) -> Iterator[pb_route.Route]:
         if way.route.authorizations:
             both = (*found.authorizations, *way.route.authorizations)
             wire.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(rbac.per_route(both))
+        if found.rate_limit is not None and not wire.HasField("route"):
+            _uncounted(wire)
         yield wire
 
 

@@ -21,6 +21,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from isthmus.dialects.xds.identity import text
+from isthmus.ir.decide.inbound import LOOPBACK
 from isthmus.ir.inbound import Anybody, Authentication, Authorization, Network, Peers, TlsOnly
 from isthmus.ir.names import (
     AnyIdentity,
@@ -39,7 +40,8 @@ NETWORK_FILTER: Final = "envoy.filters.network.rbac"
 
 _ALL: Final = frozenset({"0.0.0.0/0", "::/0"})
 _EVERY: Final = pb.Permission(any=True)
-_LABEL: Final = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+LABEL: Final = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+"""One label of a DNS identity, as an expression."""
 
 
 def unrestricted(authorizations: Iterable[Authorization]) -> bool:
@@ -51,15 +53,24 @@ def unrestricted(authorizations: Iterable[Authorization]) -> bool:
 
 
 def rules(authorizations: Sequence[Authorization]) -> pb.RBAC:
-    """What these admit. An authorization's name is its policy's, and so the metric's label."""
+    """What these admit, and whoever is on the same machine."""
     policies = {
-        name(one.source): pb.Policy(permissions=[_EVERY], principals=[_principal(one)])
-        for one in authorizations
-        if one.networks
+        policy_name(one): _policy(one) for one in (*authorizations, LOOPBACK) if one.networks
     }
-    loopback = _either([_range("127.0.0.0/8"), _range("::1/128")])
-    policies["default/localhost"] = pb.Policy(permissions=[_EVERY], principals=[loopback])
     return pb.RBAC(action=pb.RBAC.ALLOW, policies=policies)
+
+
+def policy_name(one: Authorization) -> str:
+    """What a policy is called, for metrics.
+
+    Envoy tries policies by the order of their names and tells the first that fits. One that only
+    audits must come last: `~default/audit`.
+    """
+    return f"~{name(one.source)}" if one.audit else name(one.source)
+
+
+def _policy(one: Authorization) -> pb.Policy:
+    return pb.Policy(permissions=[_EVERY], principals=[_principal(one)])
 
 
 def name(source: Source) -> str:
@@ -76,8 +87,13 @@ def name(source: Source) -> str:
 def per_route(authorizations: Sequence[Authorization]) -> Any:
     """Rules of a route, instead of those that stand above it; none asked, none enforced."""
     if unrestricted(authorizations):
-        return packed(http.RBACPerRoute())
+        return nothing_asked()
     return packed(http.RBACPerRoute(rbac=http.RBAC(rules=rules(authorizations))))
+
+
+def nothing_asked() -> Any:
+    """A route that everybody may have."""
+    return packed(http.RBACPerRoute())
 
 
 def for_connections(authorizations: Sequence[Authorization]) -> Any:
@@ -174,7 +190,7 @@ def _peer(match: IdentityMatch) -> pb.Principal:
             return _named(string.StringMatcher(exact=text(match)))
         case IdentitySuffix(labels=labels):
             suffix = re.escape(".".join(labels))
-            front = rf"(?:{_LABEL}\.)+"
+            front = rf"(?:{LABEL}\.)+"
             return _named(string.StringMatcher(safe_regex=_regex(front + suffix)))
         case _:
             assert_never(match)

@@ -23,9 +23,11 @@ from isthmus.ir.inbound import (
     RateLimit,
     Speech,
     TlsOnly,
+    hosts_decide,
+    paths_decide,
 )
 from isthmus.ir.names import Default, Source
-from isthmus.ir.paths import normalise
+from isthmus.ir.paths import has_parameters, normalise
 from isthmus.ir.precedence import best_grpc, best_http
 from isthmus.ir.request import HttpRequest, Peer, Request
 from isthmus.ir.rules import Match, RuleFilter
@@ -112,10 +114,10 @@ def _connection(way: _Way, request: Request) -> Verdict:
 
 def _http(way: _Way, request: HttpRequest, chance: float) -> Verdict:
     path = normalise(request.path)
-    if path is None:
-        said = "the path has an encoded slash or a fragment, or is not absolute"
-        way.trail.note(way.ir.source, said)
-        return Reply(400, way.ir.source, message=said)
+    unclear = _unclear(way.ir, request, path)
+    if path is None or unclear:
+        way.trail.note(way.ir.source, unclear)
+        return Reply(400, way.ir.source, message=unclear)
     normal = msgspec.structs.replace(request, path=path)
     route = _Route(way.ir.source)
     if way.ir.http_routes:
@@ -133,12 +135,23 @@ def _http(way: _Way, request: HttpRequest, chance: float) -> Verdict:
     return _authorized(way, route, normal, Setting(route.source, route.prefix, False, chance))
 
 
+def _unclear(ir: Inbound, request: HttpRequest, path: str | None) -> str:
+    """What of a request the application may read otherwise than a proxy does; "" if nothing."""
+    if path is None:
+        return "the path has an encoded slash or a fragment, or is not absolute"
+    if has_parameters(path) and paths_decide(ir.http_routes):
+        return "the path has parameters, and paths decide who may in"
+    if "@" in request.authority and hosts_decide((*ir.http_routes, *ir.grpc_routes)):
+        return "the host names a user, and hosts decide who may in"
+    return ""
+
+
 def _grpc(way: _Way, request: HttpRequest, chance: float) -> Verdict:
     path = normalise(request.path)
-    if path is None:
-        said = "the path has an encoded slash or a fragment, or is not absolute"
-        way.trail.note(way.ir.source, said)
-        return Reply(200, way.ir.source, filters.INTERNAL, said)
+    unclear = _unclear(way.ir, request, path)
+    if path is None or unclear:
+        way.trail.note(way.ir.source, unclear)
+        return Reply(200, way.ir.source, filters.INTERNAL, unclear)
     normal = msgspec.structs.replace(request, path=path)
     route = _Route(way.ir.source)
     if way.ir.grpc_routes:

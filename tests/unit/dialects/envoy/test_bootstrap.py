@@ -66,3 +66,8 @@ def test_it_is_json_and_the_same_each_time() -> None:
     said = Bootstrap(id="a", workload="b", ads="c", admin="d", metadata={"x": "1", "y": "2"})
     assert bootstrap(said) == bootstrap(said)
     assert json.loads(bootstrap(said))["node"]["id"] == "a"
+
+
+def test_expressions_that_admission_takes_are_not_too_long_for_the_proxy() -> None:
+    (layer,) = read().layered_runtime.layers
+    assert layer.static_layer["re2.max_program_size.error_level"] >= 100_000

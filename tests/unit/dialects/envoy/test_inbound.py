@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from envoy.config.listener.v3 import listener_components_pb2 as component
 from envoy.config.route.v3 import route_components_pb2 as route
+from envoy.extensions.filters.http.local_ratelimit.v3 import local_rate_limit_pb2 as local
 from envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac
 from envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm,
@@ -11,6 +14,9 @@ from envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac
 from envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2 as tcp
 from envoy.extensions.transport_sockets.tls.v3 import tls_pb2
 
+from isthmus.dialects.envoy import limits
+from isthmus.ir.inbound import RateLimit, RateOverride
+from isthmus.ir.names import AnyIdentity, Default, Dns, IdentitySuffix, Spiffe
 from isthmus.proto.xds import ROUTES
 from tests.support.compact import Compact
 from tests.support.envoys import Sidecar, pod
@@ -140,7 +146,7 @@ def test_the_proxys_own_ports_are_refused() -> None:
         ("all-unauthenticated", "app", "app"),
         ("all-authenticated", "app", "refused"),
         ("deny", "refused", "refused"),
-        ("audit", "default/audit default/localhost, app", "default/audit default/localhost, app"),
+        ("audit", "default/localhost ~default/audit, app", "default/localhost ~default/audit, app"),
     ],
 )
 def test_bytes_of_strangers_are_refused_before_the_server_speaks(
@@ -213,11 +219,137 @@ def test_servers_describe_their_ports() -> None:
          "access": "all-unauthenticated"},
     )  # fmt: skip
     found = chains(said)
-    assert inside(found["plain-http-8080"]) == "in|8080"
-    assert inside(found["plain-8080"]) == "refused"
+    for name in ("plain", "mesh", "mesh-http", "mesh-tcp"):
+        assert inside(found[f"{name}-8080"]) == "in|8080"
+    assert inside(found["app-tls-8080"]) == "refused"
     assert inside(found["mesh-8443"]) == "app"
-    assert "plain-http-8443" not in found
+    assert not {"plain-http-8080", "plain-http-8443"} & set(found)
     (host,) = said.routes("in|8080").virtual_hosts
     assert host.routes[0].metadata.filter_metadata["isthmus"]["labels"] == (
         "policy.linkerd.io|server|web|8080||default|default"
     )
+
+
+# ------------------------------------------------------------------------------ evasion
+
+WEB: Compact = {"server": "shop/web", "pods": {"app": "me"}, "port": 8080}
+
+
+def route_of(name: str, path: str, *hosts: str, **said: object) -> Compact:
+    rule = {"matches": [{"path": {"type": "PathPrefix", "value": path}}], **said}
+    return {"hr": f"shop/{name}", "on": "web", "rules": [rule], "hosts": list(hosts)}
+
+
+def refusals(host: route.VirtualHost) -> list[str]:
+    """What is answered with 400 before any route counts."""
+    found = []
+    for each in host.routes:
+        if each.direct_response.status == 400:
+            header = [one.string_match.contains for one in each.match.headers]
+            found += [each.match.safe_regex.regex, *header]
+            assert rules(each) == []
+    return list(filter(None, found))
+
+
+def test_parameters_are_refused_where_paths_decide() -> None:
+    for routes, refused in (
+        ([route_of("all", "/")], []),
+        ([route_of("all", "/"), route_of("admin", "/admin")], ["[^;]*;.*"]),
+    ):
+        (host,) = sidecar(WEB, *routes).routes("in|8080").virtual_hosts
+        assert refusals(host) == refused
+        assert len(host.routes) == len(refused) + 2 * len(routes)
+
+
+def test_hosts_have_a_twin_with_a_dot_and_users_are_refused() -> None:
+    said = sidecar(WEB, route_of("all", "/"), route_of("one", "/", "a.example", "*.b.example"))
+    hosts = {each.name: each for each in said.routes("in|8080").virtual_hosts}
+    assert {name: list(each.domains) for name, each in hosts.items()} == {
+        "a.example": ["a.example", "a.example."],
+        "*.b.example": ["*.b.example", "*.b.example."],
+        "*": ["*"],
+    }
+    found = {name: refusals(each) for name, each in hosts.items()}
+    assert found == {"a.example": [], "*.b.example": ["@"], "*": ["@"]}
+
+
+def test_a_route_is_judged_by_the_ports_policies_and_its_own() -> None:
+    said = sidecar(
+        WEB,
+        route_of("admin", "/admin"),
+        route_of("away", "/away", filters=[
+            {"type": "RequestRedirect", "requestRedirect": {"hostname": "x.example"}},
+        ]),
+        {"az": "shop/ops", "on": ["HTTPRoute.gateway.networking.k8s.io", "admin"],
+         "needs": ["ServiceAccount ops"]},
+        {"az": "shop/all", "on": "web", "needs": ["ServiceAccount any"]},
+    )  # fmt: skip
+    (host,) = said.routes("in|8080").virtual_hosts
+    by_server = ["authorizationpolicy/shop/all", "default/localhost"]
+    assert rules(host) == by_server
+    found = {each.name.rpartition("/")[2]: rules(each) for each in host.routes if each.name}
+    assert found == {
+        "admin": ["authorizationpolicy/shop/all", "authorizationpolicy/shop/ops",
+                  "default/localhost"],
+        "away": None,
+    }  # fmt: skip
+
+
+# --------------------------------------------------------------------------- rate limits
+
+
+def test_limits_stand_on_all_routes_of_a_port_at_once() -> None:
+    limit: Compact = {"limit": "shop/lim", "on": "web", "total": 9, "identity": 3}
+    away = route_of("away", "/away", filters=[
+        {"type": "RequestRedirect", "requestRedirect": {"hostname": "x.example"}},
+    ])  # fmt: skip
+    said = sidecar(WEB, limit, away, route_of("rest", "/"))
+    wire = said.routes("in|8080")
+    assert set(wire.typed_per_filter_config) == {limits.LIMIT, limits.MARK}
+    found = local.LocalRateLimit()
+    assert wire.typed_per_filter_config[limits.LIMIT].Unpack(found)
+    assert found.token_bucket.max_tokens == 9
+    assert found.always_consume_default_token_bucket.value
+    (host,) = wire.virtual_hosts
+    assert limits.CALLER in host.request_headers_to_remove
+    off = [limits.LIMIT in each.typed_per_filter_config for each in host.routes]
+    assert off == [True, True, False, False]
+    assert not sidecar(WEB).routes("in|8080").typed_per_filter_config
+
+
+def test_a_change_of_limits_drains_nobody() -> None:
+    before = sidecar(WEB)
+    after = sidecar(WEB, {"limit": "shop/lim", "on": "web", "total": 9})
+    assert before.listener("inbound") == after.listener("inbound")
+
+
+def test_of_several_allowances_the_first_that_names_a_client_counts() -> None:
+    who = Default("who")
+    overrides = (
+        RateOverride((Dns("a.b"), IdentitySuffix(("c", "d"))), 5),
+        RateOverride((Dns("a.b"),), 7),
+        RateOverride((Dns("e.f"), Spiffe("td", ()), AnyIdentity()), 9),
+    )
+    said = limits.settings(RateLimit(who, None, 1, overrides))[limits.LIMIT]
+    found = local.LocalRateLimit()
+    assert said.Unpack(found)
+    assert found.token_bucket.max_tokens == 2**32 - 1
+    rates = [(each.entries[0].value, each.token_bucket.max_tokens) for each in found.descriptors]
+    assert rates == [("0", 5), ("1", 7), ("2", 9), ("others", 1)]
+    chosen = [each.actions[0].header_value_match for each in found.rate_limits]
+    assert [each.descriptor_value for each in chosen] == ["0", "2", "others"]
+    assert [each.expect_match.value for each in chosen] == [True, True, False]
+    first, third, none = (each.headers[0].string_match.safe_regex.regex for each in chosen)
+    assert re.fullmatch(first, "id:a.b")
+    assert re.fullmatch(first, "id:x.c.d")
+    assert not re.fullmatch(first, "id:aXb")
+    assert re.fullmatch(third, "id:whoever")
+    assert not re.fullmatch(third, "id:")
+    assert re.fullmatch(none, "id:e.f")
+
+
+def test_a_limit_without_rates_wakes_nothing() -> None:
+    assert not limits.awake(RateLimit(Default("who")))
+    assert not limits.awake(None)
+    odd: Compact = {"limit": "shop/lim", "on": "web", "total": 0}
+    assert not sidecar(WEB, odd).routes("in|8080").typed_per_filter_config

@@ -48,7 +48,12 @@ def test_policies_are_named_by_who_said_so() -> None:
 def test_who_is_on_the_same_machine_is_let_in() -> None:
     (loopback,) = rbac.rules([]).policies["default/localhost"].principals
     ranges = [each.direct_remote_ip.address_prefix for each in loopback.or_ids.ids]
-    assert ranges == ["127.0.0.0", "::1"]
+    assert ranges == ["127.0.0.1", "::1"]
+
+
+def test_who_only_audits_is_tried_last() -> None:
+    found = rbac.rules([authorization(audit=True), Authorization(OTHER, ANYWHERE, Anybody())])
+    assert max(found.policies) == "~default/who"
 
 
 def test_anybody_from_anywhere_is_anybody() -> None:
