@@ -63,6 +63,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     type: Type
     description: str = ""
     ref: str = ""
+    ref_description: str = ""
+    """What the shared node is, where `description` says what the field is for."""
     properties: Mapping[str, Schema] | Callable[[], Mapping[str, Schema]] = {}
     values: Schema | None = None
     items: Schema | None = None

@@ -14,6 +14,8 @@ import msgspec
 
 from isthmus.model.schema import ListType, Schema, Type
 from isthmus.model.wire.schemas import schema_of
+from isthmus.model.wire.words import ANY as ANY_MESSAGE
+from isthmus.model.wire.words import about_field
 
 STRING: Final = Schema(type=Type.STRING)
 BOOLEAN: Final = Schema(type=Type.BOOLEAN)
@@ -26,6 +28,11 @@ TIME: Final = Schema(type=Type.TIME, format="date-time")
 ANY: Final = Schema(type=Type.ANY)
 LABEL_SELECTOR: Final = schema_of("meta.v1.LabelSelector")
 METADATA: Final = schema_of("meta.v1.ObjectMeta")
+HEAD: Final[Mapping[str, Schema]] = {
+    name: msgspec.structs.replace(schema, description=about_field(ANY_MESSAGE, name))
+    for name, schema in (("apiVersion", STRING), ("kind", STRING), ("metadata", METADATA))
+}
+"""The fields that every kind has."""
 
 
 def structure(
@@ -150,7 +157,7 @@ def resource(
     ref: str = "",
 ) -> Schema:
     """A whole kind: apiVersion, kind, metadata, and `spec`, `status` and `more` where given."""
-    fields: dict[str, Schema] = {"apiVersion": STRING, "kind": STRING, "metadata": METADATA}
+    fields = dict(HEAD)
     if spec is not None:
         fields["spec"] = spec
     if status is not None:

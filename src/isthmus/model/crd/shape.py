@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from isthmus.model.crd.nodes import NOTHING, Node
 from isthmus.model.schema import ListType, Schema, Type
-from isthmus.model.shapes import METADATA, STRING
+from isthmus.model.shapes import HEAD
 
 _TOLD: Final = (
     "format", "pattern", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
@@ -30,8 +30,6 @@ _SCALARS: Final[Mapping[str, Type]] = {
 }
 
 _ANYTHING: Final = Schema(type=Type.ANY, keywords={"x-kubernetes-preserve-unknown-fields": True})
-
-_HEAD: Final[Mapping[str, Schema]] = {"apiVersion": STRING, "kind": STRING, "metadata": METADATA}
 
 
 def shape(root: Node) -> Schema:
@@ -79,7 +77,7 @@ def _fields(node: Node, *, root: bool) -> Mapping[str, Schema]:
     if not node.properties and not node.embedded and not root:
         return {}
     fields: dict[str, Any] = {name: _shape(each) for name, each in node.properties.items()}
-    return fields | dict(_HEAD) if root or node.embedded else fields
+    return fields | dict(HEAD) if root or node.embedded else fields
 
 
 def _values(node: Node) -> Schema | None:

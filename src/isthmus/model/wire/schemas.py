@@ -9,6 +9,7 @@ import msgspec
 
 from isthmus.model.schema import ListType, Schema, Type
 from isthmus.model.wire.messages import Field, messages
+from isthmus.model.wire.words import ANY, about_field, about_message
 
 _FORMS: Mapping[str, Schema] = {
     "string": Schema(type=Type.STRING),
@@ -33,8 +34,8 @@ _FORMS: Mapping[str, Schema] = {
 }
 
 _TYPE_META: Mapping[str, Schema] = {
-    "apiVersion": Schema(type=Type.STRING),
-    "kind": Schema(type=Type.STRING),
+    name: Schema(type=Type.STRING, description=about_field(ANY, name))
+    for name in ("apiVersion", "kind")
 }
 
 
@@ -49,9 +50,12 @@ def schema_of(message: str) -> Schema:
     form = _FORMS.get(message)
     if form is not None:
         return form
+    about = about_message(message)
     return Schema(
         type=Type.OBJECT,
+        description=about,
         ref=_reference(message),
+        ref_description=about,
         properties=partial(_properties, message),
         required=_required(message),
         atomic=messages()[message].atomic,
@@ -65,7 +69,7 @@ def _properties(message: str) -> Mapping[str, Schema]:
         if field.inline:
             found.update(_properties(field.type))
         else:
-            found[field.name] = _of_field(field)
+            found[field.name] = _of_field(field, about_field(message, field.name))
     return found
 
 
@@ -89,19 +93,23 @@ def _is_root(message: str) -> bool:
     )
 
 
-def _of_field(field: Field) -> Schema:
+def _of_field(field: Field, about: str) -> Schema:
     inner = schema_of(field.type)
     if field.mapped:
-        return Schema(type=Type.MAP, values=inner, atomic=field.atomic, patch=field.patch)
+        return Schema(
+            type=Type.MAP, description=about, values=inner, atomic=field.atomic, patch=field.patch
+        )
     if not field.repeated:
         return msgspec.structs.replace(
             inner,
+            description=about or inner.description,
             patch=field.patch,
             atomic=inner.atomic or field.atomic,
             default=field.default,
         )
     return Schema(
         type=Type.ARRAY,
+        description=about,
         items=inner,
         patch=field.patch,
         merge_key=field.merge_key,

@@ -64,6 +64,8 @@ class Components:
             # Before its fields are walked: a recursive type meets itself there.
             node = self.schemas[name] = {}
             node.update(self._inside(schema))
+            if schema.ref_description:
+                node["description"] = schema.ref_description
         return self.schemas[name]
 
     def field(self, schema: Schema) -> Node:
@@ -75,7 +77,7 @@ class Components:
             name = schema.ref
             self._component(name, schema)
         node: Node = {"allOf": [self.reference(name)]} if name else self._inside(schema)
-        if schema.description:
+        if schema.description and not (name and schema.description == schema.ref_description):
             node["description"] = schema.description
         return node | (dict(schema.keywords) if name else {}) | dict(_place(schema))
 
