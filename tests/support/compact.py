@@ -20,7 +20,10 @@ it into the linked cluster X. What is left out has a usual value.
     hr, phr, gr   a route on a Server: on, rules, hosts, created
     ew      ips, ports, id, sni, labels, opaque, ready, owner
     split   service, backends: [[service, weight]]
-    route   service, port, of (the Service's namespace, if it is another one)
+    route   service or egress (the parent's name), port, section, of (the parent's namespace, if it
+            is another one), hosts, backends: [[name, port, weight]], rules: [as written], created
+    proute, groute, tlsroute, tcproute: the same of other kinds; proute is policy.linkerd.io's
+    egress  policy (Allow), networks: [cidr or {cidr, except}], opaque, annotations, created
     ns      annotations, labels
     link    trust, domain, type, no_label, no_trust: the credentials of a linked cluster
 """
@@ -61,6 +64,11 @@ RESOURCES = {
     "ew": "externalworkloads.workload.linkerd.io",
     "split": "trafficsplits.split.smi-spec.io",
     "route": "httproutes.gateway.networking.k8s.io",
+    "proute": "httproutes.policy.linkerd.io",
+    "groute": "grpcroutes.gateway.networking.k8s.io",
+    "tlsroute": "tlsroutes.gateway.networking.k8s.io",
+    "tcproute": "tcproutes.gateway.networking.k8s.io",
+    "egress": "egressnetworks.policy.linkerd.io",
     "link": "secrets",
 }
 
@@ -130,6 +138,11 @@ _KINDS = {
     "ew": ("workload.linkerd.io/v1beta1", "ExternalWorkload"),
     "split": ("split.smi-spec.io/v1alpha4", "TrafficSplit"),
     "route": ("gateway.networking.k8s.io/v1", "HTTPRoute"),
+    "proute": ("policy.linkerd.io/v1beta3", "HTTPRoute"),
+    "groute": ("gateway.networking.k8s.io/v1", "GRPCRoute"),
+    "tlsroute": ("gateway.networking.k8s.io/v1alpha2", "TLSRoute"),
+    "tcproute": ("gateway.networking.k8s.io/v1", "TCPRoute"),
+    "egress": ("policy.linkerd.io/v1alpha1", "EgressNetwork"),
     "link": ("v1", "Secret"),
 }
 
@@ -378,13 +391,36 @@ def _split_object(compact: Compact, _mesh: str) -> Document:
     }
 
 
-_PARENT = {"port": "port", "of": "namespace"}
+_PARENT = {"port": "port", "of": "namespace", "section": "sectionName"}
+_EVERY = {"matches": [{"path": {"type": "PathPrefix", "value": "/"}}]}
 
 
 def _route(compact: Compact, _mesh: str) -> Document:
-    parent: Document = {"group": "", "kind": "Service", "name": compact["service"]}
+    group, kind, name = "", "Service", compact.get("service")
+    if name is None:
+        group, kind, name = "policy.linkerd.io", "EgressNetwork", compact["egress"]
+    parent: Document = {"group": group, "kind": kind, "name": name}
     parent |= {name: compact[key] for key, name in _PARENT.items() if key in compact}
-    return {"metadata": _meta(compact), "spec": {"parentRefs": [parent]}}
+    spec: Document = {"parentRefs": [parent], "rules": compact.get("rules") or [_rule(compact)]}
+    if "hosts" in compact:
+        spec["hostnames"] = list(compact["hosts"])
+    return {"metadata": _dated(compact), "spec": spec}
+
+
+def _rule(compact: Compact) -> Document:
+    keys = ("name", "port", "weight")
+    backends = [dict(zip(keys, each, strict=False)) for each in compact.get("backends", ())]
+    every = _EVERY if kind_of(compact) in ("route", "proute") else {}
+    return {**every, **({"backendRefs": backends} if backends else {})}
+
+
+def _egress(compact: Compact, _mesh: str) -> Document:
+    spec: Document = {"trafficPolicy": compact.get("policy", "Allow")}
+    if "networks" in compact:
+        networks = compact["networks"]
+        spec["networks"] = [{"cidr": one} if isinstance(one, str) else one for one in networks]
+    dated = {"creationTimestamp": compact.get("created")}
+    return {"metadata": _meta(compact, **{OPAQUE: compact.get("opaque")}) | dated, "spec": spec}
 
 
 def _link(compact: Compact, _mesh: str) -> Document:
@@ -509,5 +545,10 @@ _SPREAD: Mapping[str, Callable[[Compact, str], Document]] = {
     "ew": _workload,
     "split": _split_object,
     "route": _route,
+    "proute": _route,
+    "groute": _route,
+    "tlsroute": _route,
+    "tcproute": _route,
+    "egress": _egress,
     "link": _link,
 }

@@ -115,11 +115,15 @@ class Forbid(Value, frozen=True, tag="forbid"):
 
 
 class Mirror(Value, frozen=True, tag="mirror"):
-    """Copies a share of requests to another target; answers to copies are dropped."""
+    """Copies a share of requests to another target; answers to copies are dropped.
+
+    `trust_domain` is the target's.
+    """
 
     target: TargetId
     numerator: int = 1
     denominator: int = 1
+    trust_domain: str = ""
 
 
 RuleFilter = HeaderChange | Redirect | Rewrite | Fail | Forbid | Mirror

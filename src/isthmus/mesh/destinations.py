@@ -13,10 +13,10 @@ from typing import Final, NamedTuple, cast
 import msgspec
 
 from isthmus.engine import View, query
-from isthmus.ir.names import Default, Origin, Ref, Source, TargetId
+from isthmus.ir.names import Default, Origin, Ref, Source
 from isthmus.ir.outbound import Spread
 from isthmus.ir.rules import BackendFilter, Fail
-from isthmus.ir.target import Backend, OriginalDst, Refuse, To
+from isthmus.ir.target import Backend, OriginalDst, Refuse, Target, To
 from isthmus.mesh.backends import service_backends
 from isthmus.mesh.egress import EGRESS_NETWORKS
 from isthmus.mesh.matches import rule_filters
@@ -169,14 +169,14 @@ def _network(db: View, network: ObjectKey, port: int, home: Home) -> Backend:
     return OriginalDst(source)
 
 
-def mirror_target(db: View, ref: MirrorRef, home: Home) -> TargetId | None:
+def mirror_target(db: View, ref: MirrorRef, home: Home) -> Target | None:
     """Where copies go; None if there is no such port of a Service."""
     if reference_kind(ref.group, ref.kind) != SERVICE:
         return None
     key = ObjectKey(home.parent.cluster, ref.namespace or home.namespace, ref.name)
     if port_state(db, key, ref.port) is not PortState.DECLARED:
         return None
-    return service_backends(db, key, ref.port)[0].target.id
+    return service_backends(db, key, ref.port)[0].target
 
 
 # ---------------------------------------------------------------------------------- weights

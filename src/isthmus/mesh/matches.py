@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from isthmus.ir.hosts import parse_host
-from isthmus.ir.names import Host, TargetId, Value
+from isthmus.ir.names import Host, Value
 from isthmus.ir.rules import (
     Fail,
     GrpcMatch,
@@ -28,6 +28,7 @@ from isthmus.ir.rules import (
     RuleFilter,
     ValueMatch,
 )
+from isthmus.ir.target import Target
 from isthmus.model.gateway import Filter, GrpcRule, HttpRule
 from isthmus.model.gateway import GrpcMatch as GrpcMatchRow
 from isthmus.model.gateway import HttpMatch as HttpMatchRow
@@ -56,12 +57,12 @@ _HOST: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 _MOST: Final = 1024
 """Matches of one rule that are read; the schema allows 64."""
 
-Mirrored = Callable[[MirrorRef], TargetId | None]
+Mirrored = Callable[[MirrorRef], Target | None]
 """Where copies for a reference go; None if there is no such backend."""
 
 
 class Fault(Value, frozen=True):
-    """A part of a route that is not understood or cannot be done. `path` leads to it in the object."""
+    """A part of a route that is not understood or cannot be done; `path` leads to it."""
 
     path: str
     message: str
@@ -306,6 +307,7 @@ def _mirror(row: RequestMirror, mirrored: Mirrored) -> Mirror | None:
     target = mirrored(row.backend_ref)
     if target is None:
         return None
+    part, whole = 100 if row.percent is None else row.percent, 100
     if row.fraction is not None:
-        return Mirror(target, row.fraction.numerator, row.fraction.denominator)
-    return Mirror(target, 100 if row.percent is None else row.percent, 100)
+        part, whole = row.fraction.numerator, row.fraction.denominator
+    return Mirror(target.id, part, whole, target.trust_domain)

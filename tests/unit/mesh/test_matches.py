@@ -18,6 +18,7 @@ from isthmus.ir.rules import (
     Rewrite,
     ValueMatch,
 )
+from isthmus.ir.target import Target
 from isthmus.mesh.matches import (
     Fault,
     filter_faults,
@@ -45,6 +46,7 @@ from isthmus.model.gateway.views import PathMatch as PathRow
 from isthmus.model.gateway.views import ValueMatch as ValueRow
 
 COPY = TargetId("here", "shop", "copy", 80)
+TARGET = Target(COPY, trust_domain="td")
 
 
 def test_hosts_are_read_once_each() -> None:
@@ -169,8 +171,8 @@ def test_a_filter_that_cannot_be_done_answers_in_its_place(bad: Filter) -> None:
 
 
 def test_mirrors_take_a_share_and_are_dropped_where_nobody_is() -> None:
-    def mirrored(ref: MirrorRef) -> TargetId | None:
-        return COPY if ref.name == "copy" else None
+    def mirrored(ref: MirrorRef) -> Target | None:
+        return TARGET if ref.name == "copy" else None
 
     def mirror(name: str, **said: object) -> Filter:
         ref = MirrorRef(name=name, port=80)
@@ -186,7 +188,7 @@ def test_mirrors_take_a_share_and_are_dropped_where_nobody_is() -> None:
         mirror("gone"),
     )
     assert rule_filters(given, mirrored) == (
-        Mirror(COPY, 100, 100),
-        Mirror(COPY, 5, 100),
-        Mirror(COPY, 1, 3),
+        Mirror(COPY, 100, 100, "td"),
+        Mirror(COPY, 5, 100, "td"),
+        Mirror(COPY, 1, 3, "td"),
     )

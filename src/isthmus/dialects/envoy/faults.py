@@ -8,18 +8,23 @@ from typing import Final
 from isthmus.dialects.envoy import filters, routes
 from isthmus.engine import View, query
 from isthmus.ir.faults import Unsupported
-from isthmus.ir.names import Source
+from isthmus.ir.names import Origin, Source
 from isthmus.ir.outbound import Outbound
 from isthmus.ir.proxy import OutboundName
+from isthmus.ir.target import To
 from isthmus.mesh.queries import (
     GATEWAY_PROTOCOL,
     ObjectKey,
+    Place,
     Protocol,
+    accrual,
     accrues_by_rate,
     answerers,
+    egress_place,
     gateway_protocol,
     load_bias,
     mirrored,
+    opaque_somewhere,
     outbound,
 )
 
@@ -28,10 +33,23 @@ DIALECT: Final = "envoy"
 
 @query
 def faults(db: View, name: OutboundName) -> tuple[Unsupported, ...]:
-    """What sidecars are not told of a Service's port, in order, each once."""
+    """What sidecars are not told of a port of a Service or EgressNetwork, in order, each once."""
     found = outbound(db, name)
-    service = ObjectKey(name.parent.cluster, name.parent.namespace, name.parent.name)
-    return tuple(dict.fromkeys((*_of_service(db, service, found), *_of_routes(found))))
+    parent = ObjectKey(name.parent.cluster, name.parent.namespace, name.parent.name)
+    if name.parent.kind == "EgressNetwork":
+        own = _of_network(db, parent, name.namespace, found)
+    else:
+        own = _of_service(db, parent, found)
+    return tuple(dict.fromkeys((*own, *_of_routes(found), *_of_backends(db, found))))
+
+
+def _of_network(
+    db: View, network: ObjectKey, namespace: str, found: Outbound
+) -> Iterator[Unsupported]:
+    where = egress_place(db, Place(network.cluster, namespace))
+    if opaque_somewhere(db, network, where):
+        detail = "ports that are opaque at one EgressNetwork of several are looked at"
+        yield _fault(found.source, "opaque ports", detail)
 
 
 def _of_service(db: View, service: ObjectKey, found: Outbound) -> Iterator[Unsupported]:
@@ -73,6 +91,28 @@ def _of_routes(found: Outbound) -> Iterator[Unsupported]:
             if limits.request and limits.response:
                 detail = "the shorter one counts, from the end of the request on"
                 yield _fault(rule.source, "request and response timeouts together", detail)
+
+
+def _of_backends(db: View, found: Outbound) -> Iterator[Unsupported]:
+    """Endpoints of other Services rest by what those say themselves, not by what the parent says.
+
+    linkerd2-proxy takes the parent's word for all backends of its routes.
+    """
+    if found.parent is None or found.parent.kind != "Service":
+        return
+    parent = ObjectKey(found.parent.cluster, found.parent.namespace, found.parent.name)
+    if accrual(db, parent) is None:
+        return
+    backends = (
+        one
+        for route in routes.http_routes(found)
+        for rule in route.rules
+        for one in rule.backends
+        if isinstance(one, To) and isinstance(one.source, Origin)
+    )
+    if any(one.source != found.source and one.target.ejection is None for one in backends):
+        detail = "endpoints of other Services rest as those Services say"
+        yield _fault(found.source, "failure accrual of backends", detail)
 
 
 def _fault(source: Source, feature: str, detail: str = "") -> Unsupported:

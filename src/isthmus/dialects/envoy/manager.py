@@ -10,6 +10,7 @@ from envoy.config.core.v3 import base_pb2 as base
 from envoy.config.core.v3 import protocol_pb2 as protocol
 from envoy.config.core.v3 import substitution_format_string_pb2 as substitution
 from envoy.config.listener.v3 import listener_components_pb2 as pb
+from envoy.config.route.v3 import route_components_pb2 as route_components
 from envoy.config.route.v3 import route_pb2 as route
 from envoy.extensions.filters.common.set_filter_state.v3 import value_pb2 as state
 from envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac
@@ -25,11 +26,12 @@ from envoy.extensions.filters.network.http_connection_manager.v3.http_connection
 )
 from envoy.extensions.filters.network.set_filter_state.v3 import set_filter_state_pb2
 from envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2 as tcp
+from envoy.type.matcher.v3 import string_pb2 as string
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
-from isthmus.dialects.envoy import names, stats, tls
+from isthmus.dialects.envoy import limits, names, stats, tls
 from isthmus.dialects.envoy.clusters import ADS, labelled
 from isthmus.dialects.xds import rbac
 from isthmus.ir.inbound import Authorization
@@ -98,10 +100,16 @@ def _manager(
 
 
 def client_side(
-    routes: str | route.RouteConfiguration, codec: Manager.CodecType.ValueType = Manager.AUTO
+    routes: str | route.RouteConfiguration,
+    codec: Manager.CodecType.ValueType = Manager.AUTO,
+    *,
+    log: accesslog.AccessLog = stats.OUTBOUND_HTTP,
+    replies: hcm.LocalReplyConfig | None = None,
 ) -> pb.Filter:
     """Requests of the application on their way out, by routes of that name or these."""
-    wire = _manager("outbound", codec, [_ROUTER], stats.OUTBOUND_HTTP)
+    wire = _manager("outbound", codec, [_ROUTER], log)
+    if replies is not None:
+        wire.local_reply_config.CopyFrom(replies)
     if isinstance(routes, str):
         wire.rds.CopyFrom(hcm.Rds(config_source=ADS, route_config_name=routes))
     else:
@@ -109,9 +117,46 @@ def client_side(
     return _filter(_MANAGER, wire)
 
 
+def _told_grpc(status: int, code: int, flag: str = "") -> hcm.LocalReplyConfig:
+    """GRPC clients that would be told this HTTP status by the proxy itself are told a code."""
+    grpc = accesslog.HeaderFilter(
+        header=route_components.HeaderMatcher(
+            name="content-type", string_match=string.StringMatcher(prefix="application/grpc")
+        )
+    )
+    by_status = accesslog.ComparisonFilter(
+        op=accesslog.ComparisonFilter.EQ,
+        value=base.RuntimeUInt32(default_value=status, runtime_key="isthmus.local_reply"),
+    )
+    parts = [
+        accesslog.AccessLogFilter(header_filter=grpc),
+        accesslog.AccessLogFilter(
+            status_code_filter=accesslog.StatusCodeFilter(comparison=by_status)
+        ),
+    ]
+    if flag:
+        flags = accesslog.ResponseFlagFilter(flags=[flag])
+        parts.append(accesslog.AccessLogFilter(response_flag_filter=flags))
+    said = base.HeaderValueOption(
+        header=base.HeaderValue(key="grpc-status", value=str(code)),
+        append_action=base.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
+    )
+    both = accesslog.AccessLogFilter(and_filter=accesslog.AndFilter(filters=parts))
+    return hcm.LocalReplyConfig(mappers=[hcm.ResponseMapper(filter=both, headers_to_add=[said])])
+
+
+DENIED_GRPC: Final = _told_grpc(403, 9)
+"""gRPC through a port that nobody said is gRPC: FAILED_PRECONDITION, as Linkerd answers it."""
+
+NOT_FOUND_GRPC: Final = _told_grpc(404, 5, "NR")
+"""A call that no GRPCRoute is for: NOT_FOUND, where Envoy would say that it is not implemented."""
+
+
 def server_side(routes: str, codec: Manager.CodecType.ValueType = Manager.AUTO) -> pb.Filter:
     """Requests for the application. It learns who calls; what a caller says of that is removed."""
-    wire = _manager("inbound", codec, [_RBAC, _ROUTER], stats.INBOUND_HTTP)
+    filters = [_RBAC, *limits.sleeping(), _ROUTER]
+    wire = _manager("inbound", codec, filters, stats.INBOUND_HTTP)
+    wire.local_reply_config.CopyFrom(NOT_FOUND_GRPC)
     wire.rds.CopyFrom(hcm.Rds(config_source=ADS, route_config_name=routes))
     wire.forward_client_cert_details = Manager.SANITIZE_SET
     wire.set_current_client_cert_details.CopyFrom(
@@ -144,9 +189,9 @@ def carry(
     return _filter("envoy.filters.network.tcp_proxy", wire)
 
 
-def refuse() -> pb.Filter:
+def refuse(log: accesslog.AccessLog | None = None) -> pb.Filter:
     """Close the connection."""
-    return carry("refused", [(names.REFUSED, 1)], None)
+    return carry("refused", [(names.REFUSED, 1)], log)
 
 
 def remember(key: str, value: str) -> pb.Filter:
@@ -201,9 +246,14 @@ SEE_TLS: Final = _before("tls_inspector", tls_inspector_pb2.TlsInspector())
 
 def except_on(seen: pb.ListenerFilter, ports: Sequence[int]) -> pb.ListenerFilter:
     """The same filter, which does not look at connections to these ports."""
+    return except_within(seen, [(port, port) for port in ports])
+
+
+def except_within(seen: pb.ListenerFilter, ports: Sequence[tuple[int, int]]) -> pb.ListenerFilter:
+    """The same filter, which does not look at connections to ports in these ranges."""
     if not ports:
         return seen
-    parts = [_on(port) for port in ports]
+    parts = [_within(*each) for each in ports]
     wire = pb.ListenerFilter()
     wire.CopyFrom(seen)
     if len(parts) == 1:
@@ -214,10 +264,10 @@ def except_on(seen: pb.ListenerFilter, ports: Sequence[int]) -> pb.ListenerFilte
     return wire
 
 
-def _on(port: int) -> pb.ListenerFilterChainMatchPredicate:
+def _within(low: int, high: int) -> pb.ListenerFilterChainMatchPredicate:
     wire = pb.ListenerFilterChainMatchPredicate()
-    wire.destination_port_range.start = port
-    wire.destination_port_range.end = port + 1
+    wire.destination_port_range.start = low
+    wire.destination_port_range.end = high + 1
     return wire
 
 
@@ -226,7 +276,7 @@ def chain(
     filters: Iterable[pb.Filter],
     match: pb.FilterChainMatch | None = None,
     *,
-    labels: str = "",
+    labels: str | base.Metadata = "",
     socket: base.TransportSocket | None = None,
 ) -> pb.FilterChain:
     """A named chain. One that keeps name and content keeps its connections when others change."""
@@ -234,7 +284,8 @@ def chain(
     if match is not None:
         wire.filter_chain_match.CopyFrom(match)
     if labels:
-        wire.metadata.CopyFrom(labelled(labels))
+        said = labelled(labels) if isinstance(labels, str) else labels
+        wire.metadata.CopyFrom(said)
     if socket is not None:
         wire.transport_socket.CopyFrom(socket)
     return wire

@@ -15,7 +15,8 @@ listener             inbound, outbound, detect, gateway
                      svc|shop/cart:80                   a port of a Service; its routes too
                      ip|10.1.0.1|5432                   an endpoint dialled by its own address
                      refuse|10.1.0.1|5432               one that is out of scope
-routes               in|8080                            a port of the workload; 0 = all others
+routes               egress|shop/web:80                 a port of an EgressNetwork; 0 = all others
+                     in|8080                            a port of the workload; 0 = all others
                      probe|8080                         only its probes
                      direct|IDENTITY, direct-linkerd|IDENTITY
 """
@@ -55,6 +56,7 @@ PROBE: Final = "probe"
 IP: Final = "ip"
 REFUSE: Final = "refuse"
 SERVICE: Final = "svc"
+EGRESS: Final = "egress"
 
 
 LONGEST: Final = 2048
@@ -62,7 +64,7 @@ LONGEST: Final = 2048
 
 
 class Port(NamedTuple):
-    """A port of a Service of the proxy's own cluster."""
+    """A port of a Service or EgressNetwork of the proxy's own cluster."""
 
     namespace: str
     service: str
@@ -79,6 +81,11 @@ class Address(NamedTuple):
 def service(name: OutboundName) -> str:
     """The listener and routes of a Service's port."""
     return f"{SERVICE}|{name.parent.namespace}/{name.parent.name}:{name.port}"
+
+
+def egress(name: OutboundName) -> str:
+    """The routes of an EgressNetwork's port; 0 for all that no route speaks of."""
+    return f"{EGRESS}|{name.parent.namespace}/{name.parent.name}:{name.port}"
 
 
 def address(kind: str, ip: str, port: int) -> str:
@@ -119,7 +126,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def read_service(rest: str) -> Port | None:
-    """`shop/cart:80`."""
+    """`shop/cart:80`, of either kind."""
     path, _, port = rest.rpartition(":")
     namespace, _, name = path.partition("/")
     number = read_port(port)

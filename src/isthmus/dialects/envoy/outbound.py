@@ -7,19 +7,17 @@ that changes is one small listener, and one whose protocol is known waits for no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
-from envoy.config.core.v3 import address_pb2 as address
 from envoy.config.core.v3 import base_pb2 as base
 from envoy.config.listener.v3 import listener_components_pb2 as component
 from envoy.config.listener.v3 import listener_pb2 as pb
-from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
+from google.protobuf.wrappers_pb2 import BoolValue
 
-from isthmus.dialects.envoy import clusters, manager, names, routes, stats
+from isthmus.dialects.envoy import clusters, manager, names, routes, stats, streams
 from isthmus.dialects.envoy.endpoints import mode, socket_address
-from isthmus.dialects.envoy.routes import cluster_of
-from isthmus.dialects.xds import rbac
+from isthmus.dialects.envoy.routes import Parent
 from isthmus.engine import View, query
 from isthmus.ir.endpoint import Endpoint
 from isthmus.ir.names import Default, Dns, Origin, Source
@@ -35,17 +33,18 @@ from isthmus.ir.outbound import (
     Tcp,
     TcpRoute,
     Tls,
+    TlsRoute,
     Vip,
 )
 from isthmus.ir.proxy import OutboundName
-from isthmus.ir.rules import Forbid, HttpMatch
-from isthmus.ir.target import Backend, OriginalDst, To
+from isthmus.ir.rules import HttpMatch
+from isthmus.ir.target import OriginalDst
 from isthmus.mesh.queries import (
     AddressHost,
     ProfileKey,
+    classed,
     outbound,
     profile,
-    refused_networks,
     settings,
 )
 from isthmus.proto.xds import Resource, resource
@@ -54,10 +53,10 @@ PORT: Final = 4140
 INBOUND_PORT: Final = 4143
 ADMIN_PORT: Final = 4191
 
-OWN_PORTS: Final = (PORT, INBOUND_PORT)
-"""Whoever dials the proxy itself is refused, or it would dial itself for ever."""
+ENDPOINT_ROUTE: Final = Default("endpoint")
+ENDPOINT: Final = Parent(None, 0, "endpoint")
+"""What is dialled by its own address has no parent of its own."""
 
-UNMESHED: Final = Default("egress-fallback")
 DETECT_TIMEOUT: Final = 10_000
 _NO: Final = BoolValue(value=False)
 
@@ -68,29 +67,25 @@ _NO: Final = BoolValue(value=False)
 @query
 def service_listener(db: View, name: OutboundName) -> Resource | None:
     """The listener of a Service's port; None for one without an address."""
+    own = classed(db, name)
+    if own != name:
+        return service_listener(db, own)
     found = outbound(db, name)
     vips = [front for front in found.fronts if isinstance(front, Vip)]
     if not vips:
         return None
     wire = _handed(names.service(name), [(vip.address, vip.port) for vip in vips])
-    raw = [_raw(each, found) for each in _tcp(found)]
-    _chains(wire, found, raw)
-    return resource(
-        wire,
-        wire.name,
-        clusters=[one for each in raw for one in each.clusters],
-        origin=found.source,
-    )
+    sent = _chains(wire, found)
+    return resource(wire, wire.name, clusters=sent, origin=found.source)
 
 
 @query
 def service_routes(db: View, name: OutboundName) -> Resource | None:
     """The routes of a Service's port; None where it has no HTTP."""
-    found = outbound(db, name)
-    if not routes.http_routes(found):
-        return None
-    wire = routes.of_outbound(names.service(name), found)
-    return resource(wire, wire.name, clusters=routes.clusters_of(found), origin=found.source)
+    own = classed(db, name)
+    if own != name:
+        return service_routes(db, own)
+    return routes.routes_of(db, name, names.service(name))
 
 
 def _handed(name: str, sockets: Sequence[tuple[str, int]]) -> pb.Listener:
@@ -105,70 +100,60 @@ def _handed(name: str, sockets: Sequence[tuple[str, int]]) -> pb.Listener:
     )
 
 
-class Raw(NamedTuple):
-    """A chain for bytes, to be put anywhere in a listener, and where it sends them."""
-
-    filters: tuple[component.Filter, ...]
-    clusters: tuple[str, ...]
-    labels: str
-
-
-def _tcp(found: Outbound) -> tuple[TcpRoute, ...]:
+def _chains(wire: pb.Listener, found: Outbound) -> set[str]:
+    """The chains of what a port speaks; returned are the clusters that bytes are sent to."""
+    parent = routes.parent_of(found)
     match found.protocol:
-        case Tcp(routes=some) | Detect(tcp=some):
-            return some[:1]
-        case _:
-            return ()
-
-
-def _raw(route: TcpRoute, found: Outbound) -> Raw:
-    """The route of a whole connection. All of its backends, or none, are told what follows."""
-    labels = stats.joined(
-        stats.parent_labels(found.parent, found.port), stats.route_labels(route.source)
-    )
-    backends = route.backends[:1] if route.spread is Spread.FIRST else route.backends
-    refused = route.spread is Spread.NONE or any(isinstance(one, Forbid) for one in route.filters)
-    if refused or not backends:
-        return Raw((manager.refuse(),), (names.REFUSED,), labels)
-    apart = any(map(_apart, backends))
-    weights = [(_cluster(one, apart=apart), one.weight or len(backends) == 1) for one in backends]
-    carry = manager.carry("outbound", weights, stats.OUTBOUND_TCP)
-    meshed = any(isinstance(one, To) for one in backends) and not apart
-    filters = (manager.SPEAKS_RAW, carry) if meshed else (carry,)
-    return Raw(filters, tuple(cluster for cluster, _ in weights), labels)
-
-
-def _apart(backend: Backend) -> bool:
-    """Whether raw bytes need clusters of their own: a linkerd2-proxy is to be offered no ALPN."""
-    some = (backend.target, *backend.failover) if isinstance(backend, To) else ()
-    return any(one.linkerd for one in some)
-
-
-def _cluster(backend: Backend, *, apart: bool) -> str:
-    return cluster_of(backend, names.RAW if apart else "")
-
-
-def _chains(wire: pb.Listener, found: Outbound, raw: Sequence[Raw]) -> None:
-    match found.protocol:
-        case Detect(timeout=timeout):
-            wire.listener_filters.append(manager.SEE_HTTP)
-            wire.listener_filters_timeout.CopyFrom(manager.limit(timeout))
-            wire.continue_on_listener_filters_timeout = True
-            match = component.FilterChainMatch(application_protocols=manager.PLAINTEXT_HTTP)
-            client = manager.client_side(wire.name)
-            wire.filter_chains.append(manager.chain("http", [client], match))
+        case Detect(timeout=timeout, tcp=tcp_routes):
+            _detected(wire, timeout)
+            return _default(wire, tcp_routes, parent)
         case Http1():
             client = manager.client_side(wire.name, manager.HTTP1)
             wire.filter_chains.append(manager.chain("http", [client]))
-        case Http2() | Grpc():
+        case Http2():
             client = manager.client_side(wire.name, manager.HTTP2)
             wire.filter_chains.append(manager.chain("http", [client]))
-        case Tcp() | Tls():
-            pass
-    if not raw and isinstance(found.protocol, Detect | Tcp | Tls):
-        raw = [Raw((manager.refuse(),), (names.REFUSED,), "")]
-    for one in raw:
-        wire.default_filter_chain.CopyFrom(manager.chain("tcp", one.filters, labels=one.labels))
+        case Grpc():
+            told = manager.NOT_FOUND_GRPC
+            client = manager.client_side(wire.name, manager.HTTP2, replies=told)
+            wire.filter_chains.append(manager.chain("http", [client]))
+        case Tcp(routes=tcp_routes):
+            return _default(wire, tcp_routes, parent)
+        case Tls(routes=tls_routes):
+            return _by_server_name(wire, tls_routes, parent)
+    return set()
+
+
+def _detected(wire: pb.Listener, timeout: int) -> None:
+    """HTTP if it looks like it."""
+    wire.listener_filters.append(manager.SEE_HTTP)
+    wire.listener_filters_timeout.CopyFrom(manager.limit(timeout))
+    wire.continue_on_listener_filters_timeout = True
+    match = component.FilterChainMatch(application_protocols=manager.PLAINTEXT_HTTP)
+    wire.filter_chains.append(manager.chain("http", [manager.client_side(wire.name)], match))
+
+
+def _default(wire: pb.Listener, tcp: Sequence[TcpRoute], parent: Parent) -> set[str]:
+    """Everything else, by the first route; without one it is refused."""
+    for route in tcp[:1]:
+        raw = streams.raw(route, parent)
+        chain = manager.chain("tcp", raw.filters, labels=raw.labels)
+        wire.default_filter_chain.CopyFrom(chain)
+        return set(raw.clusters)
+    wire.default_filter_chain.CopyFrom(manager.chain("tcp", [manager.refuse()]))
+    return {names.REFUSED}
+
+
+def _by_server_name(wire: pb.Listener, tls: Sequence[TlsRoute], parent: Parent) -> set[str]:
+    """By the server name that a client asks for; what is no TLS, or for no route, is refused."""
+    wire.listener_filters.append(manager.SEE_TLS)
+    wire.listener_filters_timeout.CopyFrom(manager.limit(DETECT_TIMEOUT))
+    sent = {names.REFUSED}
+    for chain, raw in streams.tls_chains("tls", tls, parent, component.FilterChainMatch()):
+        wire.filter_chains.append(chain)
+        sent.update(raw.clusters)
+    wire.default_filter_chain.CopyFrom(manager.chain("refused", [manager.refuse()]))
+    return sent
 
 
 # ------------------------------------------------------------- endpoints by their addresses
@@ -188,20 +173,14 @@ def direct_listener(db: View, cluster: str, ip: str, port: int) -> Resource | No
     linkerd = mode(endpoint) == clusters.LINKERD
     to = names.direct(proof, linkerd=linkerd)
     wire = _handed(names.address(names.IP, ip, port), [(ip, port)])
-    labels = stats.joined(stats.parent_labels(None, 0), ("", "default", "", "endpoint"))
+    labels = routes.metadata(ENDPOINT, ENDPOINT_ROUTE)
     carry = manager.carry("outbound", [(to, 1)], stats.OUTBOUND_TCP)
     filters = (carry,) if linkerd else (manager.SPEAKS_RAW, carry)
-    raw = Raw(filters, (to,), labels)
-    if said.opaque:
-        wire.default_filter_chain.CopyFrom(manager.chain("tcp", raw.filters, labels=raw.labels))
-    else:
-        _chains(wire, _direct(to), [raw])
+    if not said.opaque:
+        _detected(wire, DETECT_TIMEOUT)
         wire.filter_chains[0].filters[0].CopyFrom(manager.client_side(to))
+    wire.default_filter_chain.CopyFrom(manager.chain("tcp", filters, labels=labels))
     return resource(wire, wire.name, clusters=[to], origin=_origin(endpoint))
-
-
-def _direct(name: str) -> Outbound:
-    return Outbound(None, Default(name), 0, Detect(DETECT_TIMEOUT))
 
 
 def _origin(endpoint: Endpoint) -> Source | None:
@@ -218,13 +197,13 @@ def provable(endpoint: Endpoint) -> Dns | None:
 def direct_routes(_db: View, name: str) -> Resource:
     """The routes to whoever is dialled: all requests to the cluster of that name."""
     everything = HttpRule(
-        Default("endpoint"),
+        ENDPOINT_ROUTE,
         matches=(HttpMatch(),),
-        backends=(OriginalDst(Default("endpoint")),),
+        backends=(OriginalDst(ENDPOINT_ROUTE),),
         spread=Spread.FIRST,
     )
-    route = HttpRoute(Default("endpoint"), rules=(everything,))
-    wire = routes.configuration(name, routes.Parent(None, 0), [route])
+    route = HttpRoute(ENDPOINT_ROUTE, rules=(everything,))
+    wire = routes.configuration(name, ENDPOINT, [route])
     for each in wire.virtual_hosts[0].routes:
         each.route.cluster = name
         each.request_headers_to_add.append(routes.TOLD)
@@ -259,34 +238,3 @@ def outbound_listener(db: View) -> Resource:
     onward = [manager.ORIGINAL, manager.carry("outbound", [(names.DETECT, 1)], None)]
     wire.default_filter_chain.CopyFrom(manager.chain("detect", onward))
     return resource(wire, wire.name, clusters=[names.DETECT])
-
-
-@query
-def detect_listener(db: View, cluster: str) -> Resource:
-    """What no other listener is for: unmeshed destinations pass, addresses of Services do not."""
-    wire = pb.Listener(
-        name=names.DETECT,
-        internal_listener=pb.Listener.InternalListenerConfig(),
-        listener_filters=[manager.ORIGINAL_DST, manager.SEE_HTTP],
-        listener_filters_timeout=manager.limit(DETECT_TIMEOUT),
-        continue_on_listener_filters_timeout=True,
-        traffic_direction=base.OUTBOUND,
-        filter_chains=_detected(refused_networks(db, cluster)),
-    )
-    labels = stats.joined(stats.parent_labels(None, 0), stats.route_labels(UNMESHED))
-    carry = manager.carry("outbound", [(names.PASSTHROUGH, 1)], stats.OUTBOUND_TCP)
-    wire.default_filter_chain.CopyFrom(manager.chain("tcp", [carry], labels=labels))
-    return resource(wire, wire.name, clusters=[names.PASSTHROUGH, names.REFUSED])
-
-
-def _detected(networks: Iterable[str]) -> Iterator[component.FilterChain]:
-    for port in OWN_PORTS:
-        match = component.FilterChainMatch(destination_port=UInt32Value(value=port))
-        yield manager.chain(f"own-{port}", [manager.refuse()], match)
-    ranges: list[address.CidrRange] = [rbac.cidr_range(each) for each in networks]
-    if ranges:
-        match = component.FilterChainMatch(prefix_ranges=ranges)
-        yield manager.chain("refused", [manager.refuse()], match)
-    match = component.FilterChainMatch(application_protocols=manager.PLAINTEXT_HTTP)
-    passing = routes.passthrough(UNMESHED)
-    yield manager.chain("http", [manager.client_side(passing)], match)

@@ -1,34 +1,34 @@
 """Route configurations of clients: the HTTP part of an Outbound.
 
-Every request may be tried again where it cannot have reached the application: the connection was
-refused, the stream was, or it broke before the request was written.
+What is made of one route is kept (`lines`): an edit of one among a thousand makes one anew, and the
+rest is bytes that are put together again.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple
 
+import msgspec
 from envoy.config.core.v3 import base_pb2 as base
 from envoy.config.route.v3 import route_components_pb2 as pb
 from envoy.config.route.v3 import route_pb2
-from envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2
-from envoy.extensions.retry.priority.previous_priorities.v3 import previous_priorities_config_pb2
-from envoy.type.v3 import percent_pb2 as percent
-from google.protobuf.any_pb2 import Any
-from google.protobuf.wrappers_pb2 import UInt32Value, UInt64Value
+from google.protobuf.struct_pb2 import Struct
 
 from isthmus.dialects.envoy import filters as changes
 from isthmus.dialects.envoy import names, stats
-from isthmus.dialects.envoy.clusters import labelled
-from isthmus.dialects.xds import matches
-from isthmus.dialects.xds.hosts import Way, by_host
-from isthmus.ir.names import Ref, Source, TargetId
+from isthmus.dialects.envoy.retries import harmless_retry
+from isthmus.dialects.envoy.rules import Rule, route_match, wires
+from isthmus.dialects.envoy.sending import PROTOCOL, TOLD, cluster_of, key
+from isthmus.dialects.xds.hosts import domain, host_fit
+from isthmus.engine import View, query
+from isthmus.ir.hosts import ANY_HOST
+from isthmus.ir.names import AnyHost, Exact, Host, Ref, Source
 from isthmus.ir.outbound import (
     Detect,
     Grpc,
     GrpcRoute,
-    GrpcRule,
     Http1,
     Http2,
     HttpRoute,
@@ -36,48 +36,62 @@ from isthmus.ir.outbound import (
     Outbound,
     Spread,
 )
-from isthmus.ir.rules import GrpcMatch, HttpMatch, Retry, Timeouts
-from isthmus.ir.target import Backend, OriginalDst, Refuse, Target, To
-from isthmus.ir.target import Tls as TlsMode
-from isthmus.proto.xds import duration, packed
+from isthmus.ir.precedence import GrpcRank, HttpRank, grpc_rank, http_rank
+from isthmus.ir.proxy import OutboundName
+from isthmus.ir.rules import GrpcMatch, HttpMatch, Mirror
+from isthmus.ir.target import OriginalDst, Refuse
+from isthmus.mesh.queries import RouteAt, grpc_route, http_route, outbound, route_names
+from isthmus.proto.xds import ROUTES, Resource, encoded, field
 
-PROTOCOL: Final = "isthmus-protocol"
-"""The request header that tells the other sidecar what was spoken before HTTP/2."""
+__all__ = [
+    "PROTOCOL",
+    "TOLD",
+    "Parent",
+    "cluster_of",
+    "clusters_of",
+    "configuration",
+    "harmless_retry",
+    "http_routes",
+    "key",
+    "of_outbound",
+    "route_match",
+    "routes_of",
+]
 
-_AGAIN: Final = "connect-failure,refused-stream,reset-before-request"
-_TRIES: Final = 2
-_MILLION: Final = 1_000_000
-_BODY: Final = 64 * 1024
-"""Bytes of a request kept for another try; longer ones are passed on and not tried again."""
-
-_GRPC_WORDS: Final = {
-    1: "cancelled",
-    4: "deadline-exceeded",
-    8: "resource-exhausted",
-    13: "internal",
-    14: "unavailable",
-}
-
-TOLD: Final = base.HeaderValueOption(
-    header=base.HeaderValue(key=PROTOCOL, value="%PROTOCOL%"),
-    append_action=base.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
-)
-"""The header that does so."""
+_DOMAIN: Final = 2
+_ROUTE: Final = 3
+_HOST: Final = 2
+"""Numbers of fields: of a virtual host, and of a route configuration."""
 
 Route = HttpRoute | GrpcRoute
-Rule = HttpRule | GrpcRule
 
 
 class Parent(NamedTuple):
-    """Whose routes these are, for labels."""
+    """Whose routes these are, for labels: an object, or the default of this name."""
 
     ref: Ref | None
     port: int
+    name: str = ""
 
 
-def of_outbound(name: str, found: Outbound) -> route_pb2.RouteConfiguration:
-    """The routes of an outbound that has HTTP; none of them where it has not."""
-    return configuration(name, Parent(found.parent, found.port), http_routes(found))
+class Line(NamedTuple):
+    """One match of a rule: its rank but for the host, and its routes as fields."""
+
+    rank: HttpRank | GrpcRank
+    wire: bytes
+
+
+class Lines(msgspec.Struct, frozen=True):
+    """What is made of one route: the hosts it is for, its lines, the clusters they send to."""
+
+    hosts: tuple[Host, ...]
+    lines: tuple[Line, ...]
+    clusters: tuple[str, ...]
+
+
+def parent_of(found: Outbound) -> Parent:
+    """The parent of an Outbound."""
+    return Parent(found.parent, found.port, stats.route_labels(found.source)[3])
 
 
 def http_routes(found: Outbound) -> tuple[Route, ...]:
@@ -93,218 +107,153 @@ def http_routes(found: Outbound) -> tuple[Route, ...]:
             return ()
 
 
+# ------------------------------------------------------------------------------ resources
+
+
+@query
+def lines(db: View, at: RouteAt) -> Lines:
+    """A route at a port of one of its parents."""
+    parent = Parent(at.parent, at.port)
+    if at.route.kind == "GRPCRoute":
+        return _lines(grpc_route(db, at), parent)
+    return _lines(http_route(db, at), parent)
+
+
+def routes_of(db: View, name: OutboundName, resource_name: str) -> Resource | None:
+    """The routes of a port; None where it has no HTTP."""
+    found = outbound(db, name)
+    routes = http_routes(found)
+    if not routes:
+        return None
+    kept = [lines(db, at) for at in route_names(db, name)]
+    parts = [*kept, *(_lines(one, parent_of(found)) for one in routes[len(kept) :])]
+    wire = route_pb2.RouteConfiguration(name=resource_name, ignore_port_in_host_matching=True)
+    head = wire.SerializeToString(deterministic=True)
+    value = head + b"".join(field(_HOST, host) for host in _hosts(parts))
+    clusters = {each for part in parts for each in part.clusters}
+    return encoded(ROUTES, resource_name, value, clusters=clusters, origin=found.source)
+
+
+def of_outbound(name: str, found: Outbound) -> route_pb2.RouteConfiguration:
+    """The routes of an outbound that has HTTP; none of them where it has not."""
+    return configuration(name, parent_of(found), http_routes(found))
+
+
 def configuration(
     name: str, parent: Parent, routes: Sequence[Route]
 ) -> route_pb2.RouteConfiguration:
     """Routes as virtual hosts: one for each host that a route names, one for all others."""
+    parts = [_lines(route, parent) for route in routes]
     return route_pb2.RouteConfiguration(
         name=name,
         ignore_port_in_host_matching=True,
-        virtual_hosts=[
-            pb.VirtualHost(
-                name=domain,
-                domains=[domain],
-                routes=[wire for way in ways for wire in _way(way, parent)],
-            )
-            for domain, ways in by_host(routes)
-        ],
+        virtual_hosts=map(pb.VirtualHost.FromString, _hosts(parts)),
     )
 
 
-# -------------------------------------------------------------------------------- rules
+def _hosts(parts: Sequence[Lines]) -> Iterator[bytes]:
+    """Virtual hosts. A route for all hosts ranks below those for one, in every host alike."""
+    anywhere = [part for part in parts if not part.hosts or AnyHost() in part.hosts]
+    rest = b"".join(line.wire for line in _ranked([(ANY_HOST, part) for part in anywhere]))
+    exact: dict[Host, list[tuple[int, Lines]]] = defaultdict(list)
+    wide: list[tuple[int, Lines]] = []
+    for at, part in enumerate(parts):
+        for host in set(part.hosts) - {AnyHost()}:
+            exact[host].append((at, part))
+        if any(not isinstance(host, Exact) for host in part.hosts):
+            wide.append((at, part))
+    for host in sorted(exact, key=domain):
+        mine = dict((*exact[host], *wide))
+        fits = (
+            (rank, part)
+            for _, part in sorted(mine.items())
+            if (rank := host_fit(part.hosts, host)) is not None and rank > ANY_HOST
+        )
+        yield _host(domain(host), b"".join(line.wire for line in _ranked(fits)) + rest)
+    yield _host("*", rest)
 
 
-def _way(way: Way, parent: Parent) -> Iterator[pb.Route]:
-    """A match of a rule as Envoy's routes: one, and one more per backend that cannot be."""
-    rule = way.rule
-    if not isinstance(rule, HttpRule | GrpcRule):
-        return
-    labels = stats.joined(
-        stats.parent_labels(parent.ref, parent.port), stats.route_labels(way.route.source)
+def _ranked(found: Iterable[tuple[object, Lines]]) -> list[Line]:
+    """By the specification's rank: host, then match, then the order in which they stand."""
+    some = [
+        (line.rank._replace(host=rank), line)  # type: ignore[arg-type]  # a rank of hosts
+        for rank, part in found
+        for line in part.lines
+    ]
+    some.sort(key=lambda pair: pair[0], reverse=True)
+    return [line for _, line in some]
+
+
+def _host(name: str, routes: bytes) -> bytes:
+    text = name.encode()
+    return field(1, text) + field(_DOMAIN, text) + routes
+
+
+# ---------------------------------------------------------------------------- one route
+
+
+def _lines(route: Route, parent: Parent) -> Lines:
+    found = tuple(
+        Line(_rank(match), _wire(rule, match, route, parent))
+        for rule in route.rules
+        for match in rule.matches or _every(route)
     )
-    for wire in _shares(rule, route_match(way.match)):
-        wire.name = "/".join(filter(None, stats.route_labels(rule.source)))
-        wire.metadata.CopyFrom(labelled(labels))
-        yield wire
+    return Lines(route.hosts, found, tuple(sorted(set(_clusters(route.rules)))))
 
 
-def route_match(match: HttpMatch | GrpcMatch) -> pb.RouteMatch:
-    """A match of either kind."""
+def _every(route: Route) -> tuple[HttpMatch] | tuple[GrpcMatch]:
+    """A rule without matches is for everything."""
+    return (HttpMatch(),) if isinstance(route, HttpRoute) else (GrpcMatch(),)
+
+
+def _rank(match: HttpMatch | GrpcMatch) -> HttpRank | GrpcRank:
     if isinstance(match, HttpMatch):
-        return matches.http_match(match)
-    return matches.grpc_match(match)
+        return http_rank(ANY_HOST, match)
+    return grpc_rank(ANY_HOST, match)
 
 
-def _shares(rule: Rule, match: pb.RouteMatch) -> Iterator[pb.Route]:
-    """What cannot be keeps its share: it takes it off the top, the rest goes to the clusters."""
-    answer = changes.answer(rule.filters, match)
-    if answer is not None:
-        yield answer
-        return
-    backends = _chosen(rule.backends, rule.spread)
-    left = sum(one.weight for one in backends)
-    for one in backends:
-        if isinstance(one, Refuse) and one.weight:
-            yield _refusal(one, match, left)
-            left -= one.weight
-    some = [one for one in backends if not isinstance(one, Refuse) and one.weight]
-    if some:
-        yield _forward(rule, some, match)
-    elif not backends:
-        yield changes.reply(match, 500, "no backend")
+def _wire(rule: Rule, match: HttpMatch | GrpcMatch, route: Route, parent: Parent) -> bytes:
+    """A match of a rule as routes of a virtual host, named and labelled."""
+    name = "/".join(filter(None, stats.route_labels(rule.source)))
+    labels = metadata(parent, route.source, rule)
+    parts = []
+    for wire in wires(rule, match, parent.port):
+        wire.name = name
+        wire.metadata.CopyFrom(labels)
+        parts.append(field(_ROUTE, wire.SerializeToString(deterministic=True)))
+    return b"".join(parts)
 
 
-def _chosen(backends: tuple[Backend, ...], spread: Spread) -> tuple[Backend, ...]:
-    match spread:
-        case Spread.FIRST:
-            return backends[:1]
-        case Spread.WEIGHTED:
-            return backends
-        case Spread.NONE:
-            return ()
-        case _:
-            assert_never(spread)
+def metadata(parent: Parent, source: Source, rule: Rule | None = None) -> base.Metadata:
+    """Labels as metrics take them (see `stats`).
 
-
-def _refusal(one: Refuse, match: pb.RouteMatch, whole: int) -> pb.Route:
-    wire = changes.reply(match, one.status, one.message)
-    if one.weight < whole:
-        part = percent.FractionalPercent(
-            numerator=one.weight * _MILLION // whole, denominator=percent.FractionalPercent.MILLION
-        )
-        wire.match.runtime_fraction.CopyFrom(base.RuntimeFractionalPercent(default_value=part))
-    return wire
-
-
-def _forward(rule: Rule, backends: Sequence[Backend], match: pb.RouteMatch) -> pb.Route:
-    action = pb.RouteAction(retry_policy=_retry(rule.retry, rule.timeouts))
-    if any(isinstance(one, To) and one.failover for one in backends):
-        action.retry_policy.retry_priority.CopyFrom(_down_the_line())
-    _limits(action, rule.timeouts)
-    wire = pb.Route(match=match)
-    wire.request_body_buffer_limit.CopyFrom(UInt64Value(value=_BODY))
-    if len(backends) == 1:
-        action.cluster = cluster_of(backends[0])
-        wire.request_headers_to_add.extend(_protocol(backends[0]))
-        changes.change_headers(wire, _own_filters(backends[0]))
-    else:
-        action.weighted_clusters.CopyFrom(
-            pb.WeightedCluster(clusters=[_weighted(one) for one in backends])
-        )
-    changes.apply(wire, action, rule.filters)
-    wire.route.CopyFrom(action)
-    return wire
-
-
-def _weighted(one: Backend) -> pb.WeightedCluster.ClusterWeight:
-    wire = pb.WeightedCluster.ClusterWeight(
-        name=cluster_of(one),
-        weight=UInt32Value(value=one.weight),
-        request_headers_to_add=_protocol(one),
-    )
-    changes.change_headers(wire, _own_filters(one))
-    return wire
-
-
-def _own_filters(one: Backend) -> tuple[changes.AnyFilter, ...]:
-    return () if isinstance(one, Refuse) else one.filters
-
-
-def _protocol(one: Backend) -> Iterable[base.HeaderValueOption]:
-    """Told wherever a sidecar may be: whether HTTP/2 is used can change at another moment."""
-    some = (one.target, *one.failover) if isinstance(one, To) else ()
-    if any(each.tls is TlsMode.MESH for each in some):
-        yield TOLD
-
-
-def cluster_of(one: Backend, variant: str = "") -> str:
-    """The cluster that a backend is; of targets, in this variant."""
-    match one:
-        case To(target=target, failover=more):
-            keys = tuple(key(each, variant) for each in (target, *more))
-            return names.failover(keys) if more else keys[0]
-        case OriginalDst():
-            return names.PASSTHROUGH
-        case Refuse():
-            return names.REFUSED
-        case _:
-            assert_never(one)
-
-
-def key(target: Target, variant: str = "") -> str:
-    """The name of a target's cluster."""
-    name = target.id
-    if variant == names.RAW and name.variant == names.THROUGH:
-        variant = names.THROUGH_RAW
-    if variant:
-        name = TargetId(name.cluster, name.namespace, name.service, name.port, name.subset, variant)
-    return name.key(target.trust_domain)
-
-
-# ---------------------------------------------------------------------- limits and retries
-
-
-def _limits(action: pb.RouteAction, said: Timeouts) -> None:
-    """Envoy's one limit begins when the request has ended; the shorter of the two is taken."""
-    limits = [each for each in (said.request, said.response) if each]
-    action.timeout.CopyFrom(duration(min(limits, default=0)))
-    if said.idle:
-        action.idle_timeout.CopyFrom(duration(said.idle))
-
-
-def _retry(said: Retry | None, limits: Timeouts) -> pb.RetryPolicy:
-    wire = pb.RetryPolicy(
-        retry_on=_AGAIN,
-        num_retries=UInt32Value(value=_TRIES if said is None else said.limit),
-        retry_host_predicate=[_elsewhere()],
-        host_selection_retry_max_attempts=3,
-    )
-    attempt = limits.attempt
-    if said is not None:
-        _conditions(wire, said)
-        attempt = said.attempt_timeout or attempt
-        wire.retry_back_off.base_interval.CopyFrom(duration(said.backoff_min))
-        wire.retry_back_off.max_interval.CopyFrom(duration(said.backoff_max))
-    if attempt:
-        wire.per_try_timeout.CopyFrom(duration(attempt))
-    return wire
-
-
-def harmless_retry() -> pb.RetryPolicy:
-    """What is tried again in any case."""
-    return pb.RetryPolicy(retry_on=_AGAIN, num_retries=UInt32Value(value=_TRIES))
-
-
-def _conditions(wire: pb.RetryPolicy, said: Retry) -> None:
-    words = [_AGAIN, *(_GRPC_WORDS[code] for code in said.grpc if code in _GRPC_WORDS)]
-    codes = sorted({code for low, high in said.statuses for code in range(low, high + 1)})
-    if codes:
-        words.append("retriable-status-codes")
-        wire.retriable_status_codes.extend(codes)
-    wire.retry_on = ",".join(words)
-
-
-def _elsewhere() -> pb.RetryPolicy.RetryHostPredicate:
-    """Another try goes to another endpoint, if there is one."""
-    config: Any = packed(previous_hosts_pb2.PreviousHostsPredicate())
-    name = "envoy.retry_host_predicates.previous_hosts"
-    return pb.RetryPolicy.RetryHostPredicate(name=name, typed_config=config)
-
-
-def _down_the_line() -> pb.RetryPolicy.RetryPriority:
-    """The last try goes to what a backend falls back to, known to be needed or not."""
-    config: Any = packed(
-        previous_priorities_config_pb2.PreviousPrioritiesConfig(update_frequency=_TRIES)
-    )
-    name = "envoy.retry_priorities.previous_priorities"
-    return pb.RetryPolicy.RetryPriority(name=name, typed_config=config)
+    `labels` is all of them. Where the port is only known when a request comes, they are put
+    together of `parent`, the port and `route`. `backend` is where a rule sends to whose requests go
+    where they were going.
+    """
+    before = stats.parent_labels(parent.ref, parent.port, parent.name)
+    after = stats.route_labels(source)
+    said = Struct()
+    said.update({"labels": stats.joined(before, after)})
+    if parent.ref is not None and not parent.port:
+        said.update({"parent": stats.joined(before[:4]), "route": stats.joined(("",), after)})
+    backends = rule.backends if rule is not None else ()
+    if backends and all(isinstance(one, OriginalDst) for one in backends):
+        said.update({"backend": stats.joined(stats.backend_labels(backends[0].source))})
+    return base.Metadata(filter_metadata={"isthmus": said})
 
 
 def clusters_of(found: Outbound) -> Iterator[str]:
-    """Every cluster that the HTTP part sends to."""
+    """Every cluster that the HTTP part sends to, or copies to."""
     for route in http_routes(found):
-        for rule in route.rules:
-            yield from (cluster_of(one) for one in rule.backends if not isinstance(one, Refuse))
+        yield from _clusters(route.rules)
+
+
+def _clusters(rules: Iterable[Rule]) -> Iterator[str]:
+    for rule in rules:
+        yield from (cluster_of(one) for one in rule.backends if not isinstance(one, Refuse))
+        copied = (one for one in rule.filters if isinstance(one, Mirror))
+        yield from map(changes.mirror_key, copied)
 
 
 def passthrough(source: Source) -> route_pb2.RouteConfiguration:
@@ -312,4 +261,5 @@ def passthrough(source: Source) -> route_pb2.RouteConfiguration:
     everything = HttpRule(
         source, matches=(HttpMatch(),), backends=(OriginalDst(source),), spread=Spread.FIRST
     )
-    return configuration(names.PASSTHROUGH, Parent(None, 0), [HttpRoute(source, (), (everything,))])
+    route = HttpRoute(source, (), (everything,))
+    return configuration(names.PASSTHROUGH, Parent(None, 0, stats.route_labels(source)[3]), [route])

@@ -71,18 +71,30 @@ def _logger(name: str, labels: str, tags: Mapping[str, str]) -> accesslog.Access
 _ROUTE: Final = "%METADATA(ROUTE:isthmus:labels)%"
 _CHAIN: Final = "%METADATA(LISTENER_FILTER_CHAIN:isthmus:labels)%"
 
-OUTBOUND_HTTP: Final = _logger(
-    "isthmus_outbound_http",
-    _ROUTE,
-    {
-        "hostname": "%REQ(:AUTHORITY)%",
-        "status": "%RESPONSE_CODE%",
-        "grpc": "%GRPC_STATUS_NUMBER%",
-        "flags": "%RESPONSE_FLAGS%",
-        "details": "%RESPONSE_CODE_DETAILS%",
-    },
-)
+_REQUEST: Final = {
+    "hostname": "%REQ(:AUTHORITY)%",
+    "status": "%RESPONSE_CODE%",
+    "grpc": "%GRPC_STATUS_NUMBER%",
+    "flags": "%RESPONSE_FLAGS%",
+    "details": "%RESPONSE_CODE_DETAILS%",
+}
+OUTBOUND_HTTP: Final = _logger("isthmus_outbound_http", _ROUTE, _REQUEST)
 OUTBOUND_TCP: Final = _logger("isthmus_outbound_tcp", _CHAIN, {"flags": "%RESPONSE_FLAGS%"})
+
+_PORT: Final = "%DOWNSTREAM_LOCAL_PORT%"
+ANY_PORT_HTTP: Final = _logger(
+    "isthmus_outbound_http",
+    f"%METADATA(ROUTE:isthmus:parent)%|{_PORT}|%METADATA(ROUTE:isthmus:route)%",
+    _REQUEST,
+)
+ANY_PORT_TCP: Final = _logger(
+    "isthmus_outbound_tcp",
+    f"%METADATA(LISTENER_FILTER_CHAIN:isthmus:parent)%|{_PORT}"
+    "|%METADATA(LISTENER_FILTER_CHAIN:isthmus:route)%",
+    {"flags": "%RESPONSE_FLAGS%"},
+)
+"""The same where the parent's port is the one that was dialled, whichever that is."""
+
 INBOUND_HTTP: Final = _logger(
     "isthmus_inbound_http",
     _ROUTE,
@@ -106,10 +118,10 @@ INBOUND_TCP: Final = _logger(
 )
 
 
-def parent_labels(parent: Ref | None, port: int) -> tuple[str, ...]:
-    """Linkerd's labels of a parent, in their order."""
+def parent_labels(parent: Ref | None, port: int, name: str = "") -> tuple[str, ...]:
+    """Linkerd's labels of a parent, in their order; without an object, the default's `name`."""
     if parent is None:
-        return ("", "default", "", "", "", "")
+        return ("", "default", "", name, "", "")
     shown = str(port) if port else ""
     return (parent.group or "core", parent.kind, parent.namespace, parent.name, shown, "")
 
@@ -121,6 +133,13 @@ def route_labels(source: Source) -> tuple[str, str, str, str]:
             return ("", "default", "", name)
         case Origin(ref=ref):
             return (ref.group or "core", ref.kind, ref.namespace, ref.name)
+
+
+def backend_labels(source: Source) -> tuple[str, ...]:
+    """Linkerd's labels of a backend, in their order."""
+    group, kind, namespace, name = route_labels(source)
+    port = source.port if isinstance(source, Origin) else 0
+    return (group, kind, namespace, name, str(port) if port else "", "")
 
 
 def server_labels(source: Source, port: int) -> tuple[str, ...]:

@@ -7,12 +7,12 @@ cells it needs and no more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from isthmus.dialects.envoy import gateway, inbound, names, outbound, routes
+from isthmus.dialects.envoy import egress, gateway, inbound, names, outbound, routes
 from isthmus.dialects.envoy.clusters import (
     FIXED,
     direct_cluster,
@@ -28,15 +28,20 @@ from isthmus.ir.proxy import OutboundName, ProxyKind
 from isthmus.mesh.queries import (
     Member,
     ObjectKey,
+    Place,
     Scope,
+    consumer_class,
+    egress_names,
+    egress_place,
     endpoint,
-    in_scope,
     instances,
+    network_ref,
     node_of,
     out_of_scope,
     proxy_view,
     scope,
     service_backends,
+    upstreams_of,
 )
 from isthmus.mesh.queries import inbound as inbound_of
 from isthmus.mesh.queries import outbound as outbound_of
@@ -93,7 +98,7 @@ def sidecar_view(db: View, workload: Ref) -> SidecarView | None:
         return None
     if found.kind is ProxyKind.GATEWAY:
         return SidecarView(gateway_names(db, workload), scope=found.scope)
-    shared = scope_names(db, workload.cluster, scope(db, workload))
+    shared = shared_names(db, Place(workload.cluster, workload.namespace), scope(db, workload))
     own = [names.inbound_routes(each.port) for each in found.inbounds]
     own += [
         names.probe_routes(each.port)
@@ -113,9 +118,41 @@ def gateway_names(db: View, workload: Ref) -> Names:
 
 
 @query
-def scope_names(db: View, cluster: str, wanted: Scope) -> Names:
-    """What all sidecars with a scope are told, beside the routes of their own ports."""
-    parts = [port_names(db, name) for name in in_scope(db, cluster, wanted)]
+def shared_names(db: View, where: Place, wanted: Scope) -> Names:
+    """What all sidecars of a namespace with a scope are told, beside what is their own."""
+    consumers = where._replace(namespace=consumer_class(db, where))
+    return all_names(db, consumers, egress_place(db, where), wanted)
+
+
+@query
+def all_names(db: View, consumers: Place, clients: Place, wanted: Scope) -> Names:
+    """The same by classes of namespaces: for Services, and for what leaves the cluster."""
+    inside, out = scope_names(db, consumers, wanted), network_names(db, clients)
+    if out == Names():
+        return inside
+    return Names(*(_sorted(*one, *other) for one, other in zip(inside, out, strict=True)))
+
+
+@query
+def network_names(db: View, where: Place) -> Names:
+    """What is told of EgressNetworks: routes, and the clusters that they or connections go to."""
+    some = [
+        (names.egress(name), told)
+        for name in egress_names(db, where)
+        if (told := egress.egress_routes(db, name)) is not None
+    ]
+    resources = [told for _, told in some] + [egress.detect_listener(db, where)]
+    keys = _with_members({each for told in resources for each in told.clusters or ()}) - {*FIXED}
+    return Names(
+        _sorted(*keys), _sorted(*_balanced(keys)), (), _sorted(*(name for name, _ in some))
+    )
+
+
+@query
+def scope_names(db: View, where: Place, wanted: Scope) -> Names:
+    """What all sidecars of a class of namespaces are told of the Services in a scope."""
+    cluster = where.cluster
+    parts = [port_names(db, name) for name in upstreams_of(db, where, wanted)]
     told = {listener for part in parts for listener in part.listeners}
     refused = {
         names.address(names.REFUSE, each.ip, each.port)
@@ -148,7 +185,7 @@ def port_names(db: View, name: OutboundName) -> Names:
     http = here if routes.http_routes(found) else ()
     return Names(
         _sorted(*keys, *direct),
-        _sorted(*(key for key in keys if names.split(key)[0] == "" and key not in FIXED)),
+        _sorted(*_balanced(keys)),
         _sorted(*here, *(names.address(names.IP, each.ip, each.port) for each in dialled)),
         _sorted(*http, *direct),
     )
@@ -171,12 +208,18 @@ def _sent_to(db: View, name: OutboundName) -> set[str]:
     A backend may be out of scope as a Service of its own; as a backend it is told all the same.
     """
     told = (outbound.service_listener(db, name), outbound.service_routes(db, name))
-    found = {each for one in told if one is not None for each in one.clusters or ()}
-    for each in tuple(found):
-        kind, members = names.split(each)
-        if kind == names.FAILOVER:
-            found.update(members.split("|"))
-    return found
+    return _with_members({each for one in told if one is not None for each in one.clusters or ()})
+
+
+def _with_members(clusters: set[str]) -> set[str]:
+    """The clusters, and those that aggregates among them are of."""
+    parts = (names.split(each) for each in clusters)
+    return clusters.union(*(rest.split("|") for kind, rest in parts if kind == names.FAILOVER))
+
+
+def _balanced(clusters: set[str]) -> Iterator[str]:
+    """Those of the clusters that have endpoints of their own."""
+    return (each for each in clusters if names.split(each)[0] == "" and each not in FIXED)
 
 
 def _provable(db: View, member: Member) -> bool:
@@ -238,7 +281,7 @@ def _own_listener(asker: Asker, name: str) -> Cell | None:
         case names.OUTBOUND:
             return (outbound.outbound_listener,)
         case names.DETECT:
-            return (outbound.detect_listener, asker.workload.cluster)
+            return (egress.detect_listener, _place(asker))
         case names.INBOUND:
             return (inbound.inbound_listener, asker.workload)
         case names.GATEWAY:
@@ -261,6 +304,9 @@ def _routes(asker: Asker, name: str) -> Cell | None:
         case names.SERVICE:
             upstream = _upstream(asker, rest)
             return (outbound.service_routes, upstream) if upstream is not None else None
+        case names.EGRESS:
+            network = _network(asker, rest)
+            return (egress.egress_routes, network) if network is not None else None
         case names.DIRECT | names.DIRECT_LINKERD:
             return (outbound.direct_routes, name) if rest else None
         case names.IN | names.PROBE:
@@ -275,7 +321,19 @@ def _upstream(asker: Asker, rest: str) -> OutboundName | None:
     if found is None:
         return None
     parent = Ref(asker.workload.cluster, "", "Service", found.namespace, found.service)
-    return OutboundName(parent, found.port, "")
+    return OutboundName(parent, found.port, asker.workload.namespace)
+
+
+def _network(asker: Asker, rest: str) -> OutboundName | None:
+    found = names.read_service(rest)
+    if found is None:
+        return None
+    key = ObjectKey(asker.workload.cluster, found.namespace, found.service)
+    return OutboundName(network_ref(key), found.port, asker.workload.namespace)
+
+
+def _place(asker: Asker) -> Place:
+    return Place(asker.workload.cluster, asker.workload.namespace)
 
 
 _BY_TYPE: Final = {

@@ -53,7 +53,7 @@ def _ways(routes: Sequence[Route], host: Host) -> list[Way]:
     found = [
         (_rank(rank, match), Way(route, rule, match))
         for route in routes
-        if (rank := _host_rank(route.hosts, host)) is not None
+        if (rank := host_fit(route.hosts, host)) is not None
         for rule in route.rules
         for match in rule.matches or _every(rule)
     ]
@@ -72,7 +72,7 @@ def _every(rule: Rule) -> tuple[HttpMatch] | tuple[GrpcMatch]:
     return (HttpMatch(),) if http else (GrpcMatch(),)
 
 
-def _host_rank(conditions: tuple[Host, ...], host: Host) -> HostRank | None:
+def host_fit(conditions: tuple[Host, ...], host: Host) -> HostRank | None:
     """How well a route with these conditions fits every request to `host`; None if not."""
     fitting = tuple(one for one in conditions if _covers(one, host))
     if conditions and not fitting:

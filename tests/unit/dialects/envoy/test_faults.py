@@ -4,7 +4,7 @@ from isthmus.dialects.envoy import faults
 from isthmus.dialects.envoy.filters import unsaid
 from isthmus.ir.names import TargetId
 from isthmus.ir.proxy import OutboundName
-from isthmus.ir.rules import Fail, Forbid, Mirror
+from isthmus.ir.rules import Fail, Forbid, HeaderChange, Mirror, RuleFilter
 from isthmus.mesh.outbound import parent_ref
 from isthmus.model.key import ObjectKey
 from tests.support.compact import Compact
@@ -54,7 +54,15 @@ def test_what_needs_linkerds_own_transport() -> None:
 
 def test_filters_that_are_not_told() -> None:
     mirror = Mirror(TargetId("here", "shop", "till", 80))
-    assert list(unsaid([Fail(500, 2, "", 1, 2), mirror, Forbid(), Fail(500, 2, "")])) == [
-        "failing a share of requests",
-        "mirroring requests",
-    ]
+    told: list[RuleFilter] = [Fail(500, 2, "", 1, 2), mirror, Forbid(), HeaderChange()]
+    assert list(unsaid(told)) == []
+    assert list(unsaid([HeaderChange(remove=("Host",))])) == ["removing the host of requests"]
+
+
+def test_endpoints_of_other_services_rest_as_those_say() -> None:
+    notes = {"balancer.linkerd.io/failure-accrual": "consecutive"}
+    route: Compact = {"route": "shop/r", "service": "cart", "backends": [["till", 80]]}
+    till: Compact = {"svc": "shop/till", "ip": "10.96.0.11", "ports": [80]}
+    assert features(route, till, annotations=notes) == ["failure accrual of backends"]
+    assert features(route, {**till, "annotations": notes}, annotations=notes) == []
+    assert features(route, till) == []

@@ -214,7 +214,7 @@ def test_the_proxys_own_ports_are_refused() -> None:
 def test_what_is_not_meshed_passes_as_it_is() -> None:
     said = sidecar()
     assert carried(listener(said, "detect").default_filter_chain) == "passthrough"
-    found = manager(chains(said)["http"]).route_config
+    found = manager(chains(said)["egress-fallback|http"]).route_config
     assert found.virtual_hosts[0].routes[0].route.cluster == "passthrough"
 
 

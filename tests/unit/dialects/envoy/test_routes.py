@@ -24,6 +24,7 @@ from isthmus.ir.rules import (
     HeaderChange,
     HttpMatch,
     Match,
+    Mirror,
     PathChange,
     PathMatch,
     Redirect,
@@ -256,4 +257,96 @@ def test_a_whole_path_and_the_host_are_replaced() -> None:
 def test_what_answers_by_itself_is_not_passed_on() -> None:
     assert filtered(Forbid("no")).direct_response.status == 403
     assert filtered(Fail(418, 2, "teapot")).direct_response.status == 418
-    assert filtered(Fail(418, 2, "teapot", 1, 2)).route.cluster == KEY
+
+
+def test_a_share_of_requests_fails_and_the_rest_goes_on() -> None:
+    failing = rule(filters=(Fail(418, 2, "teapot", 1, 4),))
+    answer, rest = wires(failing)
+    assert answer.direct_response.status == 418
+    assert answer.match.runtime_fraction.default_value.numerator == 250_000
+    assert rest.route.cluster == KEY
+
+
+def test_shares_are_ends_of_neighbouring_ranges() -> None:
+    gone = Refuse(500, "gone", WHO, 1)
+    first, second, rest = wires(rule(to(weight=2), gone, gone))
+    ends = [one.match.runtime_fraction.default_value.numerator for one in (first, second)]
+    assert ends == [250_000, 500_000]
+    assert rest.route.cluster == KEY
+
+
+def test_without_a_weight_everything_fails() -> None:
+    (answer,) = wires(rule(to(weight=0)))
+    assert answer.direct_response.status == 500
+    (none,) = wires(rule(to(), spread=Spread.NONE))
+    assert none.direct_response.status == 500
+
+
+def test_grpc_is_told_codes() -> None:
+    def told(code: int) -> pb.Route:
+        said = GrpcRule(WHO, filters=(Fail(500, code, "no"),), backends=(to(),))
+        found = Outbound(PARENT, WHO, 80, Grpc((GrpcRoute(WHO, rules=(said,)),)))
+        (host,) = of_outbound("n", found).virtual_hosts
+        return host.routes[0]
+
+    assert told(7).direct_response.status == 403
+    assert told(14).direct_response.status == 503
+    (header,) = told(9).response_headers_to_add
+    assert (header.header.key, header.header.value) == ("grpc-status", "9")
+
+
+def test_the_path_of_a_request_is_only_replaced_by_prefix_where_one_matched() -> None:
+    exact = HttpMatch(PathMatch(Match.EXACT, "/a"))
+    change = PathChange(prefix="/b")
+    for one in (Rewrite(path=change), Redirect(path=change)):
+        (answer,) = wires(rule(match=exact, filters=(one,)))
+        assert answer.direct_response.status == 500
+
+
+def test_the_port_of_a_redirection_is_left_out_where_the_scheme_implies_it() -> None:
+    def ports(said: Redirect, port: int = 80) -> list[int]:
+        route = HttpRoute(WHO, rules=(rule(filters=(said,)),))
+        found = of_outbound("name", Outbound(PARENT, WHO, port, Http1((route,))))
+        return [one.redirect.port_redirect for one in found.virtual_hosts[0].routes]
+
+    assert ports(Redirect(host="a.example")) == [0]
+    assert ports(Redirect(host="a.example"), 8080) == [8080, 0]
+    assert ports(Redirect(host="a.example", scheme="https"), 8080) == [0]
+    assert ports(Redirect(host="a.example", port=80)) == [0]
+    assert ports(Redirect(scheme="https")) == [443, 0]
+    assert ports(Redirect(port=8083)) == [8083]
+
+
+def test_copies_go_to_where_they_are_told_for_their_share() -> None:
+    other = TargetId("here", "shop", "till", 80)
+    wire = filtered(Mirror(other, 1, 10, "td")).route
+    (policy,) = wire.request_mirror_policies
+    assert policy.cluster == "p80.till.shop.here.internal.td"
+    assert policy.runtime_fraction.default_value.numerator == 100_000
+    assert policy.disable_shadow_host_suffix_append
+    found = Outbound(
+        PARENT,
+        WHO,
+        80,
+        Http1((HttpRoute(WHO, rules=(rule(filters=(Mirror(other, 1, 1, "td"),)),)),)),
+    )
+    assert policy.cluster in set(clusters_of(found))
+
+
+def test_headers_of_a_rule_and_of_its_backend_are_one_change() -> None:
+    own = HeaderChange(set=(("a", "2"),), remove=("b",))
+    one = To(Target(CART, trust_domain="td"), WHO, 1, filters=(own,))
+    (wire,) = wires(rule(one, filters=(HeaderChange(set=(("A", "1"),), add=(("B", "1"),)),)))
+    assert [(each.header.key, each.header.value) for each in wire.request_headers_to_add] == [
+        ("a", "2")
+    ]
+    assert list(wire.request_headers_to_remove) == ["b"]
+
+
+def test_backends_that_change_paths_have_a_route_each() -> None:
+    own = Rewrite(path=PathChange(full="/x"))
+    one = To(Target(CART, trust_domain="td"), WHO, 1, filters=(own,))
+    first, second = wires(rule(one, to(weight=3)))
+    assert first.match.runtime_fraction.default_value.numerator == 250_000
+    assert first.route.regex_rewrite.substitution == "/x"
+    assert not second.route.HasField("regex_rewrite")
