@@ -78,7 +78,7 @@ class LinkedWorld:
             spec = {**wanted.get("spec", {})}
             if "spec" in now and "clusterIP" in now["spec"]:
                 spec = {**{k: now["spec"][k] for k in ("clusterIP", "clusterIPs")}, **spec}
-            said = {k: wanted["metadata"].get(k) for k in ("labels", "annotations")}
+            said = {k: wanted["metadata"].get(k) or {} for k in ("labels", "annotations")}
             whole = {**now, **wanted, "metadata": {**now["metadata"], **said}}
             return {**whole, "spec": spec} if spec else whole
 

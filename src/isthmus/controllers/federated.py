@@ -26,6 +26,7 @@ from isthmus.mesh.exports import (
     members_in,
     targets,
 )
+from isthmus.mesh.federation import share_problems
 from isthmus.mesh.links import LINKS
 from isthmus.mesh.members import Member, federated_key, members
 from isthmus.mesh.services import LOCAL_MEMBER, REMOTE_CLUSTER
@@ -35,6 +36,7 @@ from isthmus.model.core.service import ServicePort
 from isthmus.model.key import ObjectKey
 
 PORTS_AGREE: Final = "multicluster.isthmus.dev/PortsAgree"
+SHARES: Final = "multicluster.isthmus.dev/SharesUnderstood"
 SHOWN: Final = 8
 """Members or problems that a message names; it tells how many more there are."""
 
@@ -135,9 +137,12 @@ def _foreign(key: ObjectKey, held: Service, found: tuple[Member, ...]) -> Plan:
 def _conditions(db: View, key: ObjectKey, found: tuple[Member, ...], held: Service) -> Plan:
     gaps = disagreements(db, key)
     told = listed([f"{each.member}: {each.why}" for each in gaps])
-    wanted = Says(PORTS_AGREE, False, "PortConflict", told) if gaps else _agree(found)
-    ours = (NAME_CONDITION, PORTS_AGREE)
-    return update(RESOURCE, key, held, held.status.conditions, (wanted,), ours)
+    wanted = [Says(PORTS_AGREE, False, "PortConflict", told) if gaps else _agree(found)]
+    if problems := share_problems(db, key):
+        told = listed([each.warning for each in problems])
+        wanted.append(Says(SHARES, False, "Invalid", told))
+    ours = (NAME_CONDITION, PORTS_AGREE, SHARES)
+    return update(RESOURCE, key, held, held.status.conditions, tuple(wanted), ours)
 
 
 def _agree(found: tuple[Member, ...]) -> Says:

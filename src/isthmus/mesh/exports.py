@@ -17,6 +17,7 @@ from isthmus.engine import OPERATORS, Index, Join, Labelled, Selector, Table, Vi
 from isthmus.mesh.census import Place
 from isthmus.mesh.clusters import LINKED
 from isthmus.mesh.links import LINKS, LINKS_BY_CLUSTER
+from isthmus.mesh.names import canonical_ip
 from isthmus.mesh.tables import SERVICES, SLICES, place
 from isthmus.model.core import Service
 from isthmus.model.discovery import EndpointSlice
@@ -34,6 +35,10 @@ MIRROR_ROOT: Final = "mirror.linkerd.io/headless-mirror-svc-name"
 FEDERATED_SUFFIX: Final = "-federated"
 NAME_CONDITION: Final = "multicluster.isthmus.dev/Federated"
 """Condition of a Service that is not ours and has the name that members want."""
+
+
+MOST_HOSTS: Final = 1024
+"""Names of gateways that are asked for."""
 
 
 class Mode(StrEnum):
@@ -284,3 +289,12 @@ SLICES_BY_HOST: Index[ObjectKey, EndpointSlice, ObjectKey] = Index("slices_by_ho
 
 GATEWAY_NAMES: Table[str, tuple[str, ...]] = Table("gateway_names")
 """Addresses that the name of a gateway leads to; no row: not asked yet. No store holds it."""
+
+
+@query
+def gateway_hosts(db: View, local: str) -> tuple[str, ...]:
+    """The names among the gateways' addresses of all Links that count, sorted."""
+    rows = (LINKS.get(db, target.link) for target in targets(db, local))
+    parts = (part for row in rows if row for part in row.spec.gateway_address.split(","))
+    named = {name for part in parts if (name := part.strip()) and canonical_ip(name) is None}
+    return tuple(sorted(named)[:MOST_HOSTS])
