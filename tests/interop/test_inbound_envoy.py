@@ -52,7 +52,7 @@ def world(*objects: Compact, **said: object) -> World:
 def only(*identities: str, name: str = "a", on: object = "web") -> list[Compact]:
     return [
         {"mtls": f"shop/{name}", "ids": list(identities)},
-        {"az": f"shop/{name}", "on": on, "needs": [f"MeshTLSAuthentication {name}"]},
+        {"az": f"shop/{name}", "for": on, "needs": [f"MeshTLSAuthentication {name}"]},
     ]
 
 
@@ -105,10 +105,10 @@ async def test_who_let_a_client_in_is_counted(tmp_path: Path, app: int) -> None:
 async def test_what_routes_and_ports_grant_adds_up(tmp_path: Path, app: int) -> None:
     held = world(
         WEB,
-        {"phr": "shop/juice", "on": "web", "rules": [rule("/juice")]},
+        {"phr": "shop/juice", "for": "web", "rules": [rule("/juice")]},
         *only("*", on=["HTTPRoute.policy.linkerd.io", "juice"]),
         {"nets": "shop/ops", "networks": ["127.0.99.0/24"]},
-        {"az": "shop/on-server", "on": "web", "needs": ["NetworkAuthentication ops"]},
+        {"az": "shop/on-server", "for": "web", "needs": ["NetworkAuthentication ops"]},
     )
     async with door(tmp_path, held, app) as entrance:
         assert await status(entrance, "/juice", identity=PICKER) == 200
@@ -122,7 +122,7 @@ async def test_networks_are_of_the_connection_not_of_a_header(tmp_path: Path, ap
     held = world(
         WEB,
         {"nets": "shop/n", "networks": [{"cidr": "127.0.0.0/8", "except": ["127.0.42.0/24"]}]},
-        {"az": "shop/a", "on": "web", "needs": ["NetworkAuthentication n"]},
+        {"az": "shop/a", "for": "web", "needs": ["NetworkAuthentication n"]},
     )
     async with door(tmp_path, held, app) as entrance:
         assert await status(entrance, source=OPS_NET) == 200
@@ -139,7 +139,7 @@ async def test_the_workshops_policy_lets_one_account_in(tmp_path: Path, app: int
         {"server": "faces/smiley-http", "pods": {"service": "smiley"}, "port": "http",
          "access": "deny"},
         {"mtls": "faces/face-authn", "ids": [f"face.faces.{ENDING}"]},
-        {"az": "faces/smiley-authz", "on": "smiley-http",
+        {"az": "faces/smiley-authz", "for": "smiley-http",
          "needs": ["MeshTLSAuthentication face-authn"]},
     )  # fmt: skip
     sni = f"me.faces.{ENDING}"
@@ -185,7 +185,7 @@ async def test_a_suffix_is_labels(tmp_path: Path, app: int) -> None:
     held = world(
         WEB,
         {"mtls": "shop/m", "refs": [["Namespace", "pay"]]},
-        {"az": "shop/a", "on": "web", "needs": ["MeshTLSAuthentication m"]},
+        {"az": "shop/a", "for": "web", "needs": ["MeshTLSAuthentication m"]},
     )
     async with door(tmp_path, held, app) as entrance:
         for name, found in (
@@ -229,13 +229,13 @@ HOSTS = (
 )  # fmt: skip
 GUARDED: tuple[Compact, ...] = (
     WEB,
-    {"hr": "shop/open", "on": "web", "rules": [rule("/")]},
-    {"hr": "shop/live", "on": "web", "rules": [rule("/live", "Exact", method="GET")]},
-    {"hr": "shop/admin", "on": "web", "rules": [rule("/admin")]},
-    {"hr": "shop/secret", "on": "web", "rules": [rule("/")], "hosts": ["secret.example"]},
-    {"hr": "shop/wide", "on": "web", "rules": [rule("/")], "hosts": ["*.wide.example"]},
-    {"az": "shop/open", "on": ["HTTPRoute.gateway.networking.k8s.io", "open"]},
-    {"az": "shop/live", "on": ["HTTPRoute.gateway.networking.k8s.io", "live"]},
+    {"hr": "shop/open", "for": "web", "rules": [rule("/")]},
+    {"hr": "shop/live", "for": "web", "rules": [rule("/live", "Exact", method="GET")]},
+    {"hr": "shop/admin", "for": "web", "rules": [rule("/admin")]},
+    {"hr": "shop/secret", "for": "web", "rules": [rule("/")], "hosts": ["secret.example"]},
+    {"hr": "shop/wide", "for": "web", "rules": [rule("/")], "hosts": ["*.wide.example"]},
+    {"az": "shop/open", "for": ["HTTPRoute.gateway.networking.k8s.io", "open"]},
+    {"az": "shop/live", "for": ["HTTPRoute.gateway.networking.k8s.io", "live"]},
     *only(PICKER, on=["HTTPRoute.gateway.networking.k8s.io", "admin"]),
     *only(PICKER, name="s", on=["HTTPRoute.gateway.networking.k8s.io", "secret"]),
     *only(PICKER, name="w", on=["HTTPRoute.gateway.networking.k8s.io", "wide"]),
@@ -351,7 +351,7 @@ async def test_connections_are_judged_by_identity_and_network(tmp_path: Path) ->
         {**WEB, "protocol": "opaque"},
         *only(PICKER),
         {"nets": "shop/ops", "networks": ["127.0.99.0/24"]},
-        {"az": "shop/b", "on": "web", "needs": ["NetworkAuthentication ops"]},
+        {"az": "shop/b", "for": "web", "needs": ["NetworkAuthentication ops"]},
     )
     async with echoing() as raw, door(tmp_path, held, raw) as entrance:
         said = b"\x00raw bytes"
@@ -392,7 +392,7 @@ async def test_probes_are_answered_until_a_route_takes_their_place(
         assert await status(entrance, "/live") == 200
         assert await status(entrance, "/live/x") == 403
         assert await status(entrance, "/live/../x") == 403
-    juice = {"phr": "shop/juice", "on": "web", "rules": [rule("/juice")]}
+    juice = {"phr": "shop/juice", "for": "web", "rules": [rule("/juice")]}
     async with door(tmp_path / "b", world(WEB, juice, probes=probes), app) as entrance:
         assert await status(entrance, "/live") == 404
 
@@ -403,7 +403,7 @@ async def test_filters_of_routes(tmp_path: Path, app: int) -> None:
     moved = {"hostname": "other.example", "statusCode": 301}
     held = world(
         {**WEB, "access": "all-unauthenticated"},
-        {"hr": "shop/r", "on": "web", "rules": [
+        {"hr": "shop/r", "for": "web", "rules": [
             rule("/a") | {"filters": [
                 {"type": "RequestHeaderModifier", "requestHeaderModifier": change}]},
             rule("/b") | {"filters": [{"type": "RequestRedirect", "requestRedirect": moved}]},
@@ -423,7 +423,7 @@ async def test_filters_of_routes(tmp_path: Path, app: int) -> None:
 
 # --------------------------------------------------------------------------- rate limits
 
-LIMITED: Compact = {"limit": "shop/lim", "on": "web"}
+LIMITED: Compact = {"limit": "shop/lim", "for": "web"}
 
 
 async def burst(entrance: Door, number: int, **said: Any) -> Counter[int | None]:  # noqa: ANN401
@@ -507,10 +507,10 @@ async def test_calls_are_judged_by_method(tmp_path: Path) -> None:
     look = {"matches": [{"method": {"service": "shop.Till", "method": "Look"}}]}
     held = world(
         {**WEB, "protocol": "gRPC"},
-        {"gr": "shop/pay", "on": "web", "rules": [pay]},
-        {"gr": "shop/look", "on": "web", "rules": [look]},
+        {"gr": "shop/pay", "for": "web", "rules": [pay]},
+        {"gr": "shop/look", "for": "web", "rules": [look]},
         *only(PICKER, on=["GRPCRoute", "pay"]),
-        {"az": "shop/all", "on": ["GRPCRoute", "look"]},
+        {"az": "shop/all", "for": ["GRPCRoute", "look"]},
     )
     async with calls() as backend, door(tmp_path, held, backend) as entrance:
         ok, denied = grpc.StatusCode.OK, grpc.StatusCode.PERMISSION_DENIED

@@ -7,17 +7,18 @@ it into the linked cluster X. What is left out has a usual value.
             annotations, local (internalTrafficPolicy Local), selector
     pod     ip or ips, node, phase, meshed (true, or whose), native, proxy (envoy), sa, owner or
             owners: [Kind, name], labels, annotations, opaque, skip, ports: [{port, name, host,
-            init}], probes: [{port, path}], hostIP, hostNetwork, deleting, inbound, noenv, rev
+            init, protocol}], probes: [{port, path}], hostIP, hostNetwork, deleting, inbound, noenv,
+            rev
     slice   svc, family, ports: [8080 or {port, name}], labels, annotations,
             eps: [{ip, pod or ew, ready, serving, terminating, zone, hints, host}]
     sp      spec            node    zone            rs, job     owner: [Kind, name]
     server  pods or ews (matchLabels), raw_pods (a whole selector), port, protocol, access
     saz     server (name) or servers (matchLabels), client
-    az      on: a Server's name, or [Kind.group, name]; needs: [Kind.group name or namespace/name]
+    az      for: a Server's name, or [Kind.group, name]; needs: [Kind.group name or namespace/name]
     mtls    ids, or refs: [[Kind, name] or [Kind, name, namespace]]
     nets    networks: [cidr or {cidr, except}]
-    limit   on (a Server's name), total, identity, overrides: [[rate, [account, ...]]]
-    hr, phr, gr   a route on a Server: on, rules, hosts, created
+    limit   for (a Server's name), total, identity, overrides: [[rate, [account, ...]]]
+    hr, phr, gr   a route on a Server: for, rules, hosts, created
     ew      ips, ports, id, sni, labels, opaque, ready, owner
     split   service, backends: [[service, weight]]
     route   service or egress (the parent's name), port, section, of (the parent's namespace, if it
@@ -271,7 +272,7 @@ def _container(name: str, ports: Sequence[Compact]) -> Document:
     listed = [
         {
             "containerPort": port["port"],
-            "protocol": "TCP",
+            "protocol": port.get("protocol", "TCP"),
             **({"name": port["name"]} if "name" in port else {}),
             **({"hostPort": port["host"]} if "host" in port else {}),
         }
@@ -461,7 +462,7 @@ def _server_authorization(compact: Compact, _mesh: str) -> Document:
 
 
 def _authorization_policy(compact: Compact, _mesh: str) -> Document:
-    on = compact["on"]
+    on = compact["for"]
     kind, name = ("Server", on) if isinstance(on, str) else on
     return {
         "metadata": _meta(compact),
@@ -496,7 +497,7 @@ def _networks(compact: Compact, _mesh: str) -> Document:
 
 
 def _limit(compact: Compact, _mesh: str) -> Document:
-    spec: Document = {"targetRef": {**_kind_ref("Server"), "name": compact["on"]}}
+    spec: Document = {"targetRef": {**_kind_ref("Server"), "name": compact["for"]}}
     for name in ("total", "identity"):
         if name in compact:
             spec[name] = {"requestsPerSecond": compact[name]}
@@ -515,7 +516,7 @@ def _dated(compact: Compact) -> Document:
 
 
 def _server_route(compact: Compact, _mesh: str) -> Document:
-    parent = {"group": POLICY, "kind": "Server", "name": compact["on"]}
+    parent = {"group": POLICY, "kind": "Server", "name": compact["for"]}
     parent |= compact.get("parent", {})
     spec: Document = {"parentRefs": [parent]}
     for key, name in (("rules", "rules"), ("hosts", "hostnames")):

@@ -28,6 +28,14 @@ _PREFIX = {
     "policy.linkerd.io": "/apis/policy.linkerd.io/v1beta3",
     "workload.linkerd.io": "/apis/workload.linkerd.io/v1beta1",
     "split.smi-spec.io": "/apis/split.smi-spec.io/v1alpha4",
+    "gateway.networking.k8s.io": "/apis/gateway.networking.k8s.io/v1",
+}
+_OWN_VERSION = {
+    "serverauthorizations": "v1beta1",
+    "authorizationpolicies": "v1alpha1",
+    "meshtlsauthentications": "v1alpha1",
+    "networkauthentications": "v1alpha1",
+    "httplocalratelimitpolicies": "v1alpha1",
 }
 WITH_STATUS = frozenset({"pods", "externalworkloads.workload.linkerd.io"})
 
@@ -119,6 +127,8 @@ class MeshApi:
     def _path(self, name: Name, *, one: bool = True) -> str:
         plural, _, group = name.resource.partition(".")
         prefix = _PREFIX[group] if group else "/api/v1"
+        if plural in _OWN_VERSION:
+            prefix = f"/apis/{group}/{_OWN_VERSION[plural]}"
         where = f"/namespaces/{name.namespace}" if name.namespace else ""
         return f"{prefix}{where}/{plural}{f'/{name.name}' if one else ''}"
 

@@ -142,14 +142,14 @@ def test_what_cannot_be_read_is_left_out_and_told() -> None:
 
 def test_policies_are_for_a_server_or_all_servers_of_their_namespace() -> None:
     found = granted(
-        {"az": "shop/server", "on": "web"},
-        {"az": "shop/any-case", "on": ["server.POLICY.linkerd.io", "web"]},
-        {"az": "shop/namespace", "on": ["Namespace", "shop"]},
-        {"az": "shop/core", "on": ["Namespace.core", "shop"]},
-        {"az": "shop/other", "on": "cellar"},
-        {"az": "shop/elsewhere", "on": ["Namespace", "pay"]},
-        {"az": "pay/foreign", "on": "web"},
-        {"az": "shop/no-group", "on": ["Server.example.org", "web"]},
+        {"az": "shop/server", "for": "web"},
+        {"az": "shop/any-case", "for": ["server.POLICY.linkerd.io", "web"]},
+        {"az": "shop/namespace", "for": ["Namespace", "shop"]},
+        {"az": "shop/core", "for": ["Namespace.core", "shop"]},
+        {"az": "shop/other", "for": "cellar"},
+        {"az": "shop/elsewhere", "for": ["Namespace", "pay"]},
+        {"az": "pay/foreign", "for": "web"},
+        {"az": "shop/no-group", "for": ["Server.example.org", "web"]},
     )
     assert list(found) == ["any-case", "core", "namespace", "server"]
     assert set(found.values()) == {
@@ -159,7 +159,7 @@ def test_policies_are_for_a_server_or_all_servers_of_their_namespace() -> None:
 
 
 def test_a_policy_for_a_namespace_says_nothing_of_ports_without_a_server() -> None:
-    held = world({"az": "shop/wide", "on": ["Namespace", "shop"]})
+    held = world({"az": "shop/wide", "for": ["Namespace", "shop"]})
     assert [one.source for one in asked(held, 9090).authorizations] == [
         Default("all-unauthenticated")
     ]
@@ -171,7 +171,7 @@ def test_identity_and_network_must_both_be_proven() -> None:
         {"nets": "pay/n", "networks": [{"cidr": "10.20.0.0/16", "except": ["10.20.4.0/24"]}]},
         {
             "az": "shop/both",
-            "on": "web",
+            "for": "web",
             "needs": ["MeshTLSAuthentication m", "NetworkAuthentication pay/n"],
         },
     ).values()
@@ -185,7 +185,7 @@ def test_identity_and_network_must_both_be_proven() -> None:
 
 
 def test_an_account_needs_only_a_name() -> None:
-    (found,) = granted({"az": "shop/a", "on": "web", "needs": ["ServiceAccount pay/till"]}).values()
+    (found,) = granted({"az": "shop/a", "for": "web", "needs": ["ServiceAccount pay/till"]}).values()
     assert found.authentication == Peers((Dns(f"till.pay.{ENDING}"),))
 
 
@@ -201,13 +201,13 @@ def test_an_account_needs_only_a_name() -> None:
 def test_identities_are_parsed(ids: list[str], matches: tuple[object, ...]) -> None:
     (found,) = granted(
         {"mtls": "shop/m", "ids": ids},
-        {"az": "shop/a", "on": "web", "needs": ["MeshTLSAuthentication m"]},
+        {"az": "shop/a", "for": "web", "needs": ["MeshTLSAuthentication m"]},
     ).values()
     assert found.authentication == Peers(matches)  # type: ignore[arg-type]  # as they are
 
 
 def test_a_policy_whose_authentication_is_missing_admits_nobody_until_it_comes() -> None:
-    late: Compact = {"az": "shop/late", "on": "web", "needs": ["MeshTLSAuthentication m"]}
+    late: Compact = {"az": "shop/late", "for": "web", "needs": ["MeshTLSAuthentication m"]}
     held = world(late)
     assert asked(held).authorizations == ()
     grant = held.db.read(authorization_policy, ObjectKey(LOCAL, "shop", "late"))
@@ -240,7 +240,7 @@ def test_whatever_is_not_understood_admits_nobody(needs: list[str]) -> None:
         {"nets": "shop/n", "networks": ["10.0.0.0/8"]},
         {"mtls": "shop/unreadable", "refs": [["Pod", "p"], ["ServiceAccount", ""]]},
         {"nets": "shop/unreadable", "networks": ["10.0.0.0/8/8"]},
-        {"az": "shop/a", "on": "web", "needs": needs},
+        {"az": "shop/a", "for": "web", "needs": needs},
     )
     assert found == {}
 
@@ -261,8 +261,8 @@ def test_faults_of_authentications_are_values() -> None:
 def test_grants_stand_by_kind_and_name_before_the_servers_own_policy() -> None:
     held = world(
         {"saz": "shop/a", "server": "web", "client": {"unauthenticated": True}},
-        {"az": "shop/b", "on": "web"},
-        {"az": "shop/a", "on": "web"},
+        {"az": "shop/b", "for": "web"},
+        {"az": "shop/a", "for": "web"},
         {**SERVER, "access": "audit"},
     )
     found = [
@@ -280,7 +280,7 @@ def test_grants_stand_by_kind_and_name_before_the_servers_own_policy() -> None:
 
 
 def test_a_linked_clusters_policies_are_not_ours() -> None:
-    held = world({"az": "shop/open", "on": "web", "in": "east"})
+    held = world({"az": "shop/open", "for": "web", "in": "east"})
     held.link("east", trust_domain="east.test", cluster_domain="east.test")
     assert asked(held).authorizations == ()
 
@@ -289,7 +289,7 @@ def test_external_workloads_are_protected_like_pods() -> None:
     held = World(
         {"ew": "shop/vm", "ips": ["192.0.2.1"], "id": "spiffe://td/vm", "labels": {"app": "vm"}},
         {"server": "shop/web", "ews": {"app": "vm"}, "port": 8080},
-        {"az": "shop/open", "on": "web", "needs": ["ServiceAccount till"]},
+        {"az": "shop/open", "for": "web", "needs": ["ServiceAccount till"]},
     )
     vm = external_ref(ObjectKey(LOCAL, "shop", "vm"))
     (found,) = held.db.read(inbound, InboundName(vm, 8080)).authorizations

@@ -140,9 +140,9 @@ def test_an_attached_route_replaces_both_default_routes() -> None:
     world = World(
         me(probes=[{"port": 8080, "path": "/live"}]),
         server("web"),
-        {"phr": "shop/juice", "on": "web", "rules": [JUICE], "hosts": ["*.example", "A.b"]},
-        {"az": "shop/ok", "on": ["HTTPRoute.policy.linkerd.io", "juice"]},
-        {"az": "shop/other", "on": ["HTTPRoute.gateway.networking.k8s.io", "juice"]},
+        {"phr": "shop/juice", "for": "web", "rules": [JUICE], "hosts": ["*.example", "A.b"]},
+        {"az": "shop/ok", "for": ["HTTPRoute.policy.linkerd.io", "juice"]},
+        {"az": "shop/other", "for": ["HTTPRoute.gateway.networking.k8s.io", "juice"]},
     )
     (found,) = asked(world).http_routes
     assert found.source == Origin(route("juice"))
@@ -162,11 +162,11 @@ def test_routes_stand_by_age_then_name_then_group() -> None:
     world = World(
         me(),
         server("web"),
-        {"phr": "shop/m", "on": "web", "rules": [JUICE], "created": "2026-01-01T00:09:00Z"},
-        {"phr": "shop/a", "on": "web", "rules": [JUICE], "created": "2026-01-01T00:05:00Z"},
-        {"hr": "shop/b", "on": "web", "rules": [JUICE], "created": "2026-01-01T00:05:00Z"},
-        {"hr": "shop/a", "on": "web", "rules": [JUICE], "created": "2026-01-01T00:05:00Z"},
-        {"phr": "shop/z", "on": "web", "rules": [JUICE], "created": "2026-01-01T00:02:00Z"},
+        {"phr": "shop/m", "for": "web", "rules": [JUICE], "created": "2026-01-01T00:09:00Z"},
+        {"phr": "shop/a", "for": "web", "rules": [JUICE], "created": "2026-01-01T00:05:00Z"},
+        {"hr": "shop/b", "for": "web", "rules": [JUICE], "created": "2026-01-01T00:05:00Z"},
+        {"hr": "shop/a", "for": "web", "rules": [JUICE], "created": "2026-01-01T00:05:00Z"},
+        {"phr": "shop/z", "for": "web", "rules": [JUICE], "created": "2026-01-01T00:02:00Z"},
     )
     found = [each.source for each in asked(world).http_routes]
     names = [
@@ -184,7 +184,7 @@ def test_routes_stand_by_age_then_name_then_group() -> None:
 def test_a_parent_that_no_server_can_be_makes_the_whole_route_mean_nothing(
     parent: dict[str, object], why: str
 ) -> None:
-    world = World(me(), server("web"), {"phr": "shop/r", "on": "web", "parent": parent})
+    world = World(me(), server("web"), {"phr": "shop/r", "for": "web", "parent": parent})
     two = {"parentRefs": [{"group": "policy.linkerd.io", "kind": "Server", "name": "web"}]}
     two["parentRefs"].append({**two["parentRefs"][0], **parent})  # type: ignore[dict-item]
     world.write("phr shop/two", {"metadata": {}, "spec": two})
@@ -194,7 +194,7 @@ def test_a_parent_that_no_server_can_be_makes_the_whole_route_mean_nothing(
 
 
 def test_whether_a_server_takes_a_route() -> None:
-    world = World(me(), server("web"), {"phr": "shop/r", "on": "web"}, {"phr": "shop/g", "on": "x"})
+    world = World(me(), server("web"), {"phr": "shop/r", "for": "web"}, {"phr": "shop/g", "for": "x"})
     (taken,), (gone,) = (world.db.read(parents, route(name)) for name in "rg")
     assert world.db.read(refused_by_server, route("r"), taken) == ""
     assert "no Server x" in world.db.read(refused_by_server, route("g"), gone)
@@ -204,15 +204,15 @@ def test_grpc_ports_have_grpc_routes_only() -> None:
     world = World(
         me(),
         server("rpc", protocol="gRPC"),
-        {"phr": "shop/http", "on": "rpc", "rules": [JUICE]},
+        {"phr": "shop/http", "for": "rpc", "rules": [JUICE]},
     )
     found = asked(world)
     assert (found.speech, found.http_routes) == (Speech.GRPC, ())
     assert [each.source for each in found.grpc_routes] == [Default("default")]
     method = {"service": "pkg.Till", "method": "Pay"}
     world.apply(
-        {"gr": "shop/pay", "on": "rpc", "rules": [{"matches": [{"method": method}]}]},
-        {"az": "shop/ok", "on": ["GRPCRoute", "pay"]},
+        {"gr": "shop/pay", "for": "rpc", "rules": [{"matches": [{"method": method}]}]},
+        {"az": "shop/ok", "for": ["GRPCRoute", "pay"]},
     )
     (one,) = asked(world).grpc_routes
     assert one.rules[0].matches == (GrpcMatch("pkg.Till", "Pay"),)
@@ -221,7 +221,7 @@ def test_grpc_ports_have_grpc_routes_only() -> None:
 
 @pytest.mark.parametrize("word", ["opaque", "TLS"])
 def test_ports_that_pass_bytes_have_no_routes(word: str) -> None:
-    world = World(me(), server("raw", protocol=word), {"phr": "shop/r", "on": "raw"})
+    world = World(me(), server("raw", protocol=word), {"phr": "shop/r", "for": "raw"})
     found = asked(world)
     assert (found.http_routes, found.grpc_routes) == ((), ())
 
@@ -240,7 +240,7 @@ def test_what_of_a_route_cannot_be_done_answers_for_itself_and_is_told() -> None
         "backendRefs": [{"name": "s", "port": 1}],
     }
     nothing = {"matches": [{"path": {"type": "Exact", "value": "no-slash"}}]}
-    world = World(me(), server("web"), {"hr": "shop/r", "on": "web", "rules": [rule, nothing]})
+    world = World(me(), server("web"), {"hr": "shop/r", "for": "web", "rules": [rule, nothing]})
     (found,) = asked(world).http_routes
     (one,) = found.rules
     assert len(one.matches) == 1
@@ -262,7 +262,7 @@ def test_what_of_a_route_cannot_be_done_answers_for_itself_and_is_told() -> None
 
 LIMIT: Compact = {
     "limit": "shop/lim",
-    "on": "web",
+    "for": "web",
     "total": 100,
     "identity": 10,
     "overrides": [[50, ["picker", "pay/till"]]],
@@ -290,7 +290,7 @@ def test_requests_are_counted_where_there_is_http(word: str, counted: bool) -> N
 
 def test_of_several_rate_limits_the_oldest_counts() -> None:
     young: Compact = {**LIMIT, "limit": "shop/a", "created": "2026-01-02T00:00:00Z"}
-    lost: Compact = {**LIMIT, "limit": "shop/lost", "on": "ghost"}
+    lost: Compact = {**LIMIT, "limit": "shop/lost", "for": "ghost"}
     world = World(me(), server("web"), LIMIT, young, lost)
     states = {name: world.db.read(limit_state, key(name)) for name in ("lim", "a", "lost", "gone")}
     assert states == {

@@ -237,7 +237,7 @@ WEB: Compact = {"server": "shop/web", "pods": {"app": "me"}, "port": 8080}
 
 def route_of(name: str, path: str, *hosts: str, **said: object) -> Compact:
     rule = {"matches": [{"path": {"type": "PathPrefix", "value": path}}], **said}
-    return {"hr": f"shop/{name}", "on": "web", "rules": [rule], "hosts": list(hosts)}
+    return {"hr": f"shop/{name}", "for": "web", "rules": [rule], "hosts": list(hosts)}
 
 
 def refusals(host: route.VirtualHost) -> list[str]:
@@ -280,9 +280,9 @@ def test_a_route_is_judged_by_the_ports_policies_and_its_own() -> None:
         route_of("away", "/away", filters=[
             {"type": "RequestRedirect", "requestRedirect": {"hostname": "x.example"}},
         ]),
-        {"az": "shop/ops", "on": ["HTTPRoute.gateway.networking.k8s.io", "admin"],
+        {"az": "shop/ops", "for": ["HTTPRoute.gateway.networking.k8s.io", "admin"],
          "needs": ["ServiceAccount ops"]},
-        {"az": "shop/all", "on": "web", "needs": ["ServiceAccount any"]},
+        {"az": "shop/all", "for": "web", "needs": ["ServiceAccount any"]},
     )  # fmt: skip
     (host,) = said.routes("in|8080").virtual_hosts
     by_server = ["authorizationpolicy/shop/all", "default/localhost"]
@@ -299,7 +299,7 @@ def test_a_route_is_judged_by_the_ports_policies_and_its_own() -> None:
 
 
 def test_limits_stand_on_all_routes_of_a_port_at_once() -> None:
-    limit: Compact = {"limit": "shop/lim", "on": "web", "total": 9, "identity": 3}
+    limit: Compact = {"limit": "shop/lim", "for": "web", "total": 9, "identity": 3}
     away = route_of("away", "/away", filters=[
         {"type": "RequestRedirect", "requestRedirect": {"hostname": "x.example"}},
     ])  # fmt: skip
@@ -319,7 +319,7 @@ def test_limits_stand_on_all_routes_of_a_port_at_once() -> None:
 
 def test_a_change_of_limits_drains_nobody() -> None:
     before = sidecar(WEB)
-    after = sidecar(WEB, {"limit": "shop/lim", "on": "web", "total": 9})
+    after = sidecar(WEB, {"limit": "shop/lim", "for": "web", "total": 9})
     assert before.listener("inbound") == after.listener("inbound")
 
 
@@ -351,5 +351,5 @@ def test_of_several_allowances_the_first_that_names_a_client_counts() -> None:
 def test_a_limit_without_rates_wakes_nothing() -> None:
     assert not limits.awake(RateLimit(Default("who")))
     assert not limits.awake(None)
-    odd: Compact = {"limit": "shop/lim", "on": "web", "total": 0}
+    odd: Compact = {"limit": "shop/lim", "for": "web", "total": 0}
     assert not sidecar(WEB, odd).routes("in|8080").typed_per_filter_config

@@ -315,8 +315,8 @@ def rule(path: str, *filters: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_policies_that_paths_decide_are_weak_where_paths_are_raw() -> None:
-    assert faults({"hr": "shop/all", "on": "web", "rules": [rule("/")]}) == []
-    assert faults({"hr": "shop/some", "on": "web", "rules": [rule("/a")]}) == [
+    assert faults({"hr": "shop/all", "for": "web", "rules": [rule("/")]}) == []
+    assert faults({"hr": "shop/some", "for": "web", "rules": [rule("/a")]}) == [
         ("RawPathMatching", "some")
     ]
 
@@ -324,7 +324,7 @@ def test_policies_that_paths_decide_are_weak_where_paths_are_raw() -> None:
 def test_filters_that_a_proxy_does_not_do_are_told() -> None:
     rewrite = {"type": "URLRewrite", "urlRewrite": {"hostname": "x.example"}}
     response = {"type": "ResponseHeaderModifier", "responseHeaderModifier": {"remove": ["x"]}}
-    route = {"hr": "shop/r", "on": "web", "rules": [rule("/", rewrite, response)]}
+    route = {"hr": "shop/r", "for": "web", "rules": [rule("/", rewrite, response)]}
     assert faults(route) == [("URLRewrite", "r"), ("ResponseHeaderModifier", "r")]
 
 
@@ -333,7 +333,7 @@ def test_faults_of_calls() -> None:
     world = World(
         POD,
         {"server": "shop/web", "pods": {"app": "me"}, "port": 8080, "protocol": "gRPC"},
-        {"gr": "shop/r", "on": "web", "rules": [{"matches": [match]}]},
+        {"gr": "shop/r", "for": "web", "rules": [{"matches": [match]}]},
     )
     (found,) = world.db.read(inbound_faults, InboundName(ME, 8080))
     assert found.feature == "Matches"
