@@ -26,11 +26,12 @@ ENDPOINTS = "isthmus-endpoints"
 
 
 class Cluster:
-    """The API server of one context."""
+    """The API server of one context, on one connection: not for several threads at once."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._at = urlsplit(access.server)
+        self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str, **query: str) -> dict[str, Any]:
         """The object at a path.
@@ -62,16 +63,37 @@ class Cluster:
     def _ask(
         self, method: str, path: str, body: str | None, kind: str = "application/json"
     ) -> dict[str, Any]:
-        connection = self._connect()
         headers = self._headers() | ({"Content-Type": kind} if body else {})
+        used = self._connection is not None
         try:
-            connection.request(method, self._at.path + path, body, headers)
-            with connection.getresponse() as answer:
-                return self._understand(path, answer.status, answer.read(LARGEST))
+            return self._say(method, path, body, headers)
         except (OSError, http.client.HTTPException) as fault:
+            self._close()
+            if not (used and method == "GET"):
+                raise Unavailable(f"cannot reach {self._where}: {fault}") from fault
+        try:  # the server may have closed what it kept open for us
+            return self._say(method, path, body, headers)
+        except (OSError, http.client.HTTPException) as fault:
+            self._close()
             raise Unavailable(f"cannot reach {self._where}: {fault}") from fault
-        finally:
-            connection.close()
+
+    def _say(
+        self, method: str, path: str, body: str | None, headers: dict[str, str]
+    ) -> dict[str, Any]:
+        if self._connection is None:
+            self._connection = self._connect()
+        self._connection.request(method, self._at.path + path, body, headers)
+        with self._connection.getresponse() as answer:
+            status, data = answer.status, answer.read(LARGEST)
+            if answer.read(1):
+                self._close()
+                raise UserFault(f"{self._where} answers {path} with more than {LARGEST} bytes")
+        return self._understand(path, status, data)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def listener(self, name: str, namespace: str | None) -> str:
         """`host:port` of the control plane's listener `name`, as seen from here.

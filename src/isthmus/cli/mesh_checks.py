@@ -73,7 +73,19 @@ class World:
 def categories(
     world: World, expected: str, *, proxies: bool, namespace: str | None
 ) -> Iterator[Category]:
-    """All of them. `namespace` narrows the proxies' checks."""
+    """All of them, those of links where there are any. `namespace` narrows the proxies' checks."""
+    yield from of_cluster(world, expected, proxies=proxies, namespace=namespace)
+    if _linked(world):
+        from isthmus.cli.multicluster.checks import World as Links
+        from isthmus.cli.multicluster.checks import categories as of_links
+
+        yield from of_links(Links(world.cluster, world.own), expected)
+
+
+def of_cluster(
+    world: World, expected: str, *, proxies: bool, namespace: str | None
+) -> Iterator[Category]:
+    """Those of the cluster itself."""
     yield Category("kubernetes-api", (
         Check("can initialize the client", "client", partial(_client, world), fatal=True),
         Check("can query the Kubernetes API", "api", partial(_query, world), fatal=True),
@@ -90,11 +102,6 @@ def categories(
     yield Category("control-plane-version", tuple(_versions(world, expected)))
     if proxies:
         yield Category("linkerd-data-plane", tuple(_data_plane(world, namespace)))
-    if _linked(world):
-        from isthmus.cli.multicluster.checks import World as Links
-        from isthmus.cli.multicluster.checks import categories as of_links
-
-        yield from of_links(Links(world.cluster, world.own), expected)
 
 
 def _linked(world: World) -> bool:

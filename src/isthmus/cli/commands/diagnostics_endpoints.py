@@ -27,6 +27,10 @@ SECONDS = 5.0
 """How long addresses are gathered, as linkerd does: they may come in several messages."""
 
 HEADER = ("NAMESPACE", "IP", "PORT", "POD", "SERVICE")
+CLUSTER = "CLUSTER"
+"""A sixth column, where an address is of another cluster; an own one has `-` there."""
+TARGET = "target_cluster"
+"""The metric label that names a linked cluster."""
 GAP = " " * 3
 
 EPILOG = """\b
@@ -48,6 +52,8 @@ class Row(NamedTuple):
     weight: int
     http2: dict[str, Any] | None
     labels: dict[str, str]
+    cluster: str = ""
+    """The linked cluster that it is of; "" for our own."""
 
     @property
     def at(self) -> str:
@@ -58,7 +64,8 @@ class Row(NamedTuple):
     def shown(self) -> dict[str, Any]:
         """As JSON tells it."""
         fields = self._asdict()
-        return {name: fields[name] for name in fields if name != "http2" or self.http2 is not None}
+        optional = {"http2": self.http2 is not None, "cluster": bool(self.cluster)}
+        return {name: fields[name] for name in fields if optional.get(name, True)}
 
 
 @click.command(epilog=EPILOG)
@@ -132,6 +139,7 @@ def added(update: Any) -> list[Row]:  # noqa: ANN401  # a message
                 weight=each.weight,
                 http2=gojson.struct(each.http2) if each.HasField("http2") else None,
                 labels=own,
+                cluster=own.get(TARGET) or labels.get(TARGET, ""),
             )
         )
     return out
@@ -150,7 +158,9 @@ def ip_text(ip: Any) -> str:  # noqa: ANN401  # a message
 def _print(rows: Iterable[Row], form: str) -> None:
     from isthmus.cli import gojson
 
-    ordered = sorted(rows, key=lambda row: (row.namespace, row.service, row.ip, row.port))
+    ordered = sorted(
+        rows, key=lambda row: (row.namespace, row.service, row.cluster, row.ip, row.port)
+    )
     if form == "json":
         click.echo(gojson.dumps([row.shown for row in ordered]))
     elif not ordered:
@@ -160,16 +170,27 @@ def _print(rows: Iterable[Row], form: str) -> None:
 
 
 def tables(rows: Sequence[Row]) -> str:
-    """One table per namespace; the namespaces and pods are as wide in all of them."""
+    """One table per namespace; the namespaces and pods are as wide in all of them.
+
+    Of a Service that has endpoints in linked clusters, one more column says in which.
+    """
     blocks = []
-    lines = [(row.namespace, row.ip, str(row.port), row.pod, row.service) for row in rows]
-    common = [max(len(line[column]) for line in [HEADER, *lines]) for column in (0, 3)]
+    linked = any(row.cluster for row in rows)
+    header = (*HEADER, CLUSTER) if linked else HEADER
+    lines = [_cells(row)[: len(header)] for row in rows]
+    common = [max(len(line[column]) for line in [header, *lines]) for column in (0, 3, 4)]
     for _, members in groupby(lines, key=lambda line: line[0]):
-        block = [HEADER, *members]
+        block = [header, *members]
         ip, port = (max(len(line[column]) for line in block) for column in (1, 2))
-        widths = (common[0], ip, port, common[1], 0)
+        widths = (common[0], ip, port, common[1], common[2], 0) if linked else (
+            common[0], ip, port, common[1], 0,
+        )  # fmt: skip
         blocks.append("".join(f"{_line(line, widths)}\n" for line in block))
     return "\n".join(blocks)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (row.namespace, row.ip, str(row.port), row.pod, row.service, row.cluster or "-")
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -242,6 +263,7 @@ def _facts(address: Any, row: Row) -> str:  # noqa: ANN401  # a message
     identity, hint = address.tls_identity, address.protocol_hint
     facts = {
         "pod": row.pod,
+        "cluster": row.cluster,
         "weight": str(row.weight),
         "identity": identity.dns_like_identity.name or identity.uri_like_identity.uri,
         "hint": hint.WhichOneof("protocol") or "",

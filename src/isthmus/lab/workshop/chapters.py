@@ -100,7 +100,7 @@ def _rows(number: str, count: int) -> Prints:
     many = {0: "no endpoint", 1: "one endpoint"}.get(count, f"{count} endpoints")
     return Prints(
         says=f"{many} in kind-smiley-{number}",
-        line=rf"^faces\s+10\.55\.{number}\.\d+\s+8000\s+smiley-\S+\s+smiley\.faces\b",
+        line=rf"^faces\s+10\.55\.{number}\.\d+\s+8000\s+smiley-\S+\s+smiley\.faces\s+smiley-{number}$",
         times=count,
     )
 

@@ -16,6 +16,9 @@ from isthmus.lab.workshop.page import Cell, Page, summary
 FAILED: Final = ("Cursing", "Sleeping", "Kaboom")
 """What stands for a smiley that failed."""
 
+LONGEST: Final = 300
+"""Characters that are shown of what was printed."""
+
 
 class Look(Protocol):
     """Where sights look."""
@@ -107,8 +110,16 @@ class Prints(msgspec.Struct, frozen=True, kw_only=True):
 
     def look(self, where: Look) -> Seen:
         if not self._there(where.printed) and self.rerun:
-            return Seen(self._there(where.again()), _excerpt(where.printed))
-        return Seen(self._there(where.printed), _excerpt(where.printed))
+            where.again()
+        return Seen(self._there(where.printed), self._shown(where.printed))
+
+    def _shown(self, text: str) -> str:
+        """The first line that it is about, else the last ones."""
+        lines = text.splitlines()
+        found = [each for each in lines if self.line and re.search(self.line, each)]
+        if self.times == 0 and not found:
+            return "none"
+        return " ".join(found[0].split())[:LONGEST] if found else _excerpt(text)
 
     def _there(self, text: str) -> bool:
         lines = text.splitlines()
@@ -141,4 +152,4 @@ class Differs(msgspec.Struct, frozen=True, kw_only=True):
 def _excerpt(text: str) -> str:
     """The last lines, short."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    return " / ".join(lines[-3:])[-300:] or "nothing"
+    return " / ".join(lines[-3:])[-LONGEST:] or "nothing"
