@@ -98,7 +98,7 @@ def _match(said: http.HttpRouteMatch | grpc.GrpcRouteMatch) -> dict[str, str]:
     if isinstance(said, grpc.GrpcRouteMatch):
         return {"service": said.rpc.service, "method": said.rpc.method}
     kind = said.path.WhichOneof("kind") or "path"
-    found = {kind: getattr(said.path, kind, "")}
+    found: dict[str, str] = {kind: getattr(said.path, kind, "")}
     if said.HasField("method"):
         found["method"] = types.HttpMethod.Registered.Name(said.method.registered)
     return found

@@ -185,7 +185,9 @@ def test_identity_and_network_must_both_be_proven() -> None:
 
 
 def test_an_account_needs_only_a_name() -> None:
-    (found,) = granted({"az": "shop/a", "for": "web", "needs": ["ServiceAccount pay/till"]}).values()
+    (found,) = granted(
+        {"az": "shop/a", "for": "web", "needs": ["ServiceAccount pay/till"]}
+    ).values()
     assert found.authentication == Peers((Dns(f"till.pay.{ENDING}"),))
 
 

@@ -194,7 +194,9 @@ def test_a_parent_that_no_server_can_be_makes_the_whole_route_mean_nothing(
 
 
 def test_whether_a_server_takes_a_route() -> None:
-    world = World(me(), server("web"), {"phr": "shop/r", "for": "web"}, {"phr": "shop/g", "for": "x"})
+    world = World(
+        me(), server("web"), {"phr": "shop/r", "for": "web"}, {"phr": "shop/g", "for": "x"}
+    )
     (taken,), (gone,) = (world.db.read(parents, route(name)) for name in "rg")
     assert world.db.read(refused_by_server, route("r"), taken) == ""
     assert "no Server x" in world.db.read(refused_by_server, route("g"), gone)
