@@ -156,6 +156,12 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
+async def response(reader: asyncio.StreamReader) -> Answer | None:
+    """One response; None if there is none."""
+    told = await _response(reader)
+    return _answer(told) if told else None
+
+
 async def _response(reader: asyncio.StreamReader) -> bytes:
     """One response, of the length that it says itself."""
     head = b""

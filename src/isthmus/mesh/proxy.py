@@ -5,10 +5,12 @@ from __future__ import annotations
 from isthmus.engine import View, query
 from isthmus.ir.names import Ref
 from isthmus.ir.proxy import InboundName, ProxyKind, ProxyView
+from isthmus.mesh.census import Place
 from isthmus.mesh.gateways import is_gateway
 from isthmus.mesh.inbound import ELSEWHERE
+from isthmus.mesh.outside import egress_parents
 from isthmus.mesh.policy_tables import EXTERNAL_WORKLOADS
-from isthmus.mesh.scope import in_scope, scope
+from isthmus.mesh.scope import scope, upstreams_of
 from isthmus.mesh.tables import PODS
 from isthmus.mesh.workloads import is_pod, known_ports, workload_identity, workload_key
 
@@ -25,13 +27,14 @@ def proxy_view(db: View, workload: Ref) -> ProxyView | None:
     if is_pod(workload) and is_gateway(db, workload_key(workload)):
         identity = workload_identity(db, workload)
         return ProxyView(workload, ProxyKind.GATEWAY, identity, dns=False, scope=())
-    wanted = scope(db, workload)
+    wanted, where = scope(db, workload), Place(workload.cluster, workload.namespace)
     return ProxyView(
         workload=workload,
         kind=ProxyKind.SIDECAR,
         identity=workload_identity(db, workload),
-        upstreams=in_scope(db, workload.cluster, wanted),
+        upstreams=upstreams_of(db, where, wanted),
         inbounds=inbounds(db, workload),
+        egress=egress_parents(db, where),
         scope=tuple(f"{each.namespace}/{each.name}" for each in wanted),
     )
 

@@ -59,10 +59,15 @@ class Part(NamedTuple):
             wire.destination_port.CopyFrom(UInt32Value(value=self.port))
         return wire
 
-    def http(self) -> component.FilterChainMatch:
-        """Those of them that begin with HTTP, not inside TLS."""
+    def plain(self) -> component.FilterChainMatch:
+        """Those of them that do not begin with TLS."""
         wire = self.match()
         wire.transport_protocol = "raw_buffer"
+        return wire
+
+    def http(self) -> component.FilterChainMatch:
+        """Those of them that begin with HTTP, not inside TLS."""
+        wire = self.plain()
         wire.application_protocols.extend(manager.PLAINTEXT_HTTP)
         return wire
 
@@ -143,8 +148,7 @@ def _unmanaged(source: Default, part: Part) -> Chains:
     name = f"{source.name}{_tail(part)}"
     client = manager.client_side(passing)
     yield manager.chain(f"{name}|http", [client], part.http()), (names.PASSTHROUGH,)
-    found = _unmanaged_raw(source)
-    yield _raw_chain(f"{name}|tcp", found, part.match()), found.clusters
+    yield from _bytes(name, _unmanaged_raw(source), part)
 
 
 def _unmanaged_raw(source: Default) -> Raw:
@@ -153,8 +157,15 @@ def _unmanaged_raw(source: Default) -> Raw:
     return streams.raw(route, routes.Parent(None, 0, source.name))
 
 
-def _raw_chain(name: str, found: Raw, match: component.FilterChainMatch) -> component.FilterChain:
-    return manager.chain(name, found.filters, match, labels=found.labels)
+def _bytes(name: str, found: Raw, part: Part) -> Chains:
+    """What is no HTTP, beside a chain that is for HTTP alone.
+
+    That one is for plaintext, and Envoy looks no further than to the first chains that fit so far:
+    what is plaintext too needs a chain of its own, like everything else.
+    """
+    for kind, match in (("tcp", part.plain()), ("tls", part.match())):
+        chain = manager.chain(f"{name}|{kind}", found.filters, match, labels=found.labels)
+        yield chain, found.clusters
 
 
 # --------------------------------------------------------------------------- EgressNetworks
@@ -167,8 +178,7 @@ def _network(name: OutboundName, found: Outbound, part: Part) -> Chains:
     match found.protocol:
         case Detect(tcp=raw_routes):
             yield manager.chain(f"{here}|http", [_client(here, anywhere=anywhere)], part.http()), ()
-            raw = streams.raw(raw_routes[0], parent, log)
-            yield _raw_chain(f"{here}|tcp", raw, part.match()), raw.clusters
+            yield from _bytes(here, streams.raw(raw_routes[0], parent, log), part)
         case Grpc() | Http2():
             client = manager.client_side(here, manager.HTTP2)
             yield manager.chain(f"{here}|http", [client], part.match()), ()
@@ -181,7 +191,8 @@ def _network(name: OutboundName, found: Outbound, part: Part) -> Chains:
             yield manager.chain(f"{here}|refused", [manager.refuse()], part.match()), ()
         case Tcp(routes=raw_routes):
             raw = streams.raw(raw_routes[0], parent, log)
-            yield _raw_chain(f"{here}|tcp", raw, part.match()), raw.clusters
+            chain = manager.chain(f"{here}|tcp", raw.filters, part.match(), labels=raw.labels)
+            yield chain, raw.clusters
 
 
 def _client(name: str, *, anywhere: bool) -> component.Filter:
