@@ -141,10 +141,14 @@ def _short(value: Any) -> Any:  # noqa: ANN401 - JSON
         return word
     found = {key: _short(each) for key, each in value.items()}
     # Maps have no order of their own.
-    return {key: dict(sorted(one.items())) if key in _MAPS else one for key, one in found.items()}
+    return {key: _sorted(one) if key in _MAPS else one for key, one in found.items()}
 
 
-_MAPS = ("policies", "typed_per_filter_config")
+_MAPS = ("filter_metadata", "isthmus", "policies", "typed_per_filter_config")
+
+
+def _sorted(value: Any) -> Any:  # noqa: ANN401 - JSON
+    return dict(sorted(value.items())) if isinstance(value, dict) else value
 
 
 def _word(value: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
