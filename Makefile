@@ -6,13 +6,15 @@ MAKEFLAGS += --no-builtin-rules
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 FUZZ_SECONDS ?= 60
+NIGHT_SECONDS ?= 1800
+KEEP ?=
 BIN := .venv/bin
 READY := .venv/.ready
 LOCKS := requirements/bootstrap.txt requirements/runtime.txt requirements/dev.txt
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: help setup demo test check static bench fuzz format golden proto lock clean
+.PHONY: help setup demo test check static bench fuzz nightly format golden proto lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +43,11 @@ bench: $(READY) ## the figures, as a table (nothing fails)
 
 fuzz: $(READY) ## hostile input, led by coverage: FUZZ_SECONDS (60) for each target
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --requirement requirements/fuzz.txt
-	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(KEEP)
+
+nightly: $(READY) ## what takes hours: fuzzing, NIGHT_SECONDS (1800) for each target, and many more examples of each property
+	$(MAKE) fuzz FUZZ_SECONDS=$(NIGHT_SECONDS)
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) --timeout 7200 tests/property
 
 format: $(READY) ## rewrite the sources as the formatter and the safe lint fixes want them
 	$(BIN)/ruff check --fix --quiet . || true
