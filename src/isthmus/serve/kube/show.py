@@ -7,7 +7,7 @@ versions are converted. A `Shape` is what two askers must have in common to be s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -130,6 +130,10 @@ class Showing:
         return line(EventType.BOOKMARK, raw)
 
 
+MOST_SHOWINGS: Final = 1024
+"""So many are kept: definitions of kinds come and go, and with them their schemas."""
+
+
 class Showings:
     """The `Showing` of every version of every kind, made when first asked for."""
 
@@ -141,5 +145,7 @@ class Showings:
         key = (kind.resource, version.name)
         held = self._made.get(key)
         if held is None or held[0] is not kind:
+            if len(self._made) >= MOST_SHOWINGS:
+                del self._made[next(iter(self._made))]
             held = self._made[key] = (kind, Showing(kind, version))
         return held[1]
