@@ -19,6 +19,9 @@ from envoy.config.core.v3 import protocol_pb2 as protocol
 from envoy.config.endpoint.v3 import endpoint_components_pb2 as component
 from envoy.config.endpoint.v3 import endpoint_pb2 as endpoint
 from envoy.extensions.clusters.aggregate.v3 import cluster_pb2 as aggregate
+from envoy.extensions.load_balancing_policies.least_request.v3 import (
+    least_request_pb2 as least_request,
+)
 from envoy.extensions.transport_sockets.internal_upstream.v3 import internal_upstream_pb2
 from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2 as http
 from envoy.type.v3 import percent_pb2 as percent
@@ -56,6 +59,8 @@ _IDLE_HTTP1: Final = 3_000
 """Milliseconds; servers close idle HTTP/1 connections, and a request must not meet that."""
 
 _IDLE_MESH: Final = 600_000
+_IDLE_REMOTE: Final = 10_000
+"""Between clusters, connections that only a peak needed are not kept for long."""
 _CHECK: Final = 500
 """Milliseconds between looks at who may come back from rest."""
 
@@ -67,7 +72,7 @@ _LONGEST_REST: Final = 10_000
 """Milliseconds of that rest, the first and the longest."""
 
 _CHOICES: Final = 4
-"""Endpoints of which the least busy is taken: one that says nothing any more is soon avoided."""
+"""Endpoints of which the least busy is taken."""
 
 _SHORT: Final = 2_000
 _FEW: Final = 100
@@ -111,12 +116,26 @@ def of_target(found: Target) -> pb.Cluster:
         metadata=labelled(backend_labels(found.id)),
     )
     if wire.lb_policy == pb.Cluster.LEAST_REQUEST:
-        wire.least_request_lb_config.choice_count.value = _CHOICES
+        _least_busy(wire, remote=found.remote)
     if found.ejection is not None or found.remote:
         wire.outlier_detection.CopyFrom(_outlier(found.ejection, remote=found.remote))
     if found.id.variant not in (names.PLAIN, names.FORWARDED):
         wire.transport_socket_matches.extend(_transports(found))
     return wire
+
+
+def _least_busy(wire: pb.Cluster, *, remote: bool) -> None:
+    """Of a few endpoints the least busy; of all where some are in other clusters.
+
+    One that says nothing any more looks busy, and is avoided before anybody knows why.
+    """
+    if not remote:
+        wire.least_request_lb_config.choice_count.value = _CHOICES
+        return
+    of_all = least_request.LeastRequest(selection_method=least_request.LeastRequest.FULL_SCAN)
+    policy = wire.load_balancing_policy.policies.add()
+    policy.typed_extension_config.name = "envoy.load_balancing_policies.least_request"
+    policy.typed_extension_config.typed_config.CopyFrom(packed(of_all))
 
 
 def _common() -> pb.Cluster.CommonLbConfig:
@@ -170,7 +189,8 @@ def _http(found: Target) -> http.HttpProtocolOptions:
     """One HTTP/2 connection to each of our own sidecars; else what the client speaks."""
     if not found.http2 or found.id.variant in (names.PLAIN, names.FORWARDED):
         return _options(_IDLE_HTTP1, remote=found.remote)
-    wire = _options(_IDLE_MESH, explicit=True, remote=found.remote)
+    idle = _IDLE_REMOTE if found.remote else _IDLE_MESH
+    wire = _options(idle, explicit=True, remote=found.remote)
     if found.via is Via.REMOTE_GATEWAY:
         common = wire.common_http_protocol_options
         common.max_connection_duration.CopyFrom(duration(_SHORT))
@@ -182,7 +202,7 @@ def _options(
     idle: int, *, explicit: bool = False, remote: bool = False
 ) -> http.HttpProtocolOptions:
     common = protocol.HttpProtocolOptions(idle_timeout=duration(idle))
-    http2 = _http2(_QUICK if remote else _SLOW)
+    http2 = _http2(remote=remote)
     if explicit:
         config = http.HttpProtocolOptions.ExplicitHttpConfig(http2_protocol_options=http2)
         return http.HttpProtocolOptions(
@@ -201,10 +221,18 @@ _QUICK: Final = protocol.KeepaliveSettings(interval=duration(1_000), timeout=dur
 """Who is cut off says nothing and refuses nothing: only pings find it out. Between clusters that
 must not take long."""
 
+_ABREAST: Final = 3
+"""Requests at once on one connection to another cluster. So many are lost with an endpoint that is
+cut off: the next one finds no connection that it could be lost on, and goes elsewhere."""
 
-def _http2(alive: protocol.KeepaliveSettings) -> protocol.Http2ProtocolOptions:
+
+def _http2(*, remote: bool) -> protocol.Http2ProtocolOptions:
     """Extended CONNECT carries websockets; pings find a peer that is gone without a word."""
-    return protocol.Http2ProtocolOptions(allow_connect=True, connection_keepalive=alive)
+    alive = _QUICK if remote else _SLOW
+    wire = protocol.Http2ProtocolOptions(allow_connect=True, connection_keepalive=alive)
+    if remote:
+        wire.max_concurrent_streams.value = _ABREAST
+    return wire
 
 
 def _transports(found: Target) -> Iterable[pb.Cluster.TransportSocketMatch]:

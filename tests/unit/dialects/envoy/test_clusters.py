@@ -3,6 +3,9 @@ from __future__ import annotations
 import pytest
 from envoy.config.cluster.v3 import cluster_pb2 as pb
 from envoy.extensions.clusters.aggregate.v3 import cluster_pb2 as aggregate_pb
+from envoy.extensions.load_balancing_policies.least_request.v3 import (
+    least_request_pb2 as least_request,
+)
 from envoy.extensions.transport_sockets.tls.v3 import tls_pb2
 from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2 as http
 from google.protobuf.message import Message
@@ -10,7 +13,7 @@ from google.protobuf.message import Message
 from isthmus.dialects.envoy.clusters import FIXED, HTTP_OPTIONS, of_target
 from isthmus.dialects.envoy.tls import NOBODY
 from isthmus.ir.names import Dns, Spiffe, TargetId
-from isthmus.ir.target import Balance, Breaking, Ejection, Target
+from isthmus.ir.target import Balance, Breaking, Ejection, Target, Via
 from isthmus.proto.xds import CLUSTER
 from tests.support.envoys import Sidecar, pod
 from tests.support.meshworld import TRUST, World
@@ -130,6 +133,70 @@ def test_endpoints_rest_after_failures_in_a_row() -> None:
     assert found.max_ejection_percent.value == 50
     assert found.enforcing_success_rate.value == 0
     assert not of_target(target()).HasField("outlier_detection")
+
+
+def test_who_says_nothing_any_more_in_another_cluster_is_found_out_and_rests() -> None:
+    wire = of_target(target(remote=True, http2=True))
+    found = wire.outlier_detection
+    assert found.split_external_local_origin_errors
+    assert found.consecutive_local_origin_failure.value == 3
+    assert found.enforcing_consecutive_5xx.value == 0
+    http2 = options(wire).explicit_http_config.http2_protocol_options
+    alive = http2.connection_keepalive
+    assert alive.interval.ToMilliseconds() + alive.timeout.ToMilliseconds() < 5_000
+    assert http2.max_concurrent_streams.value == 3
+    near = options(of_target(target(http2=True))).explicit_http_config.http2_protocol_options
+    assert not near.HasField("max_concurrent_streams")
+
+
+def test_failures_that_a_service_counts_are_counted_beside_silence() -> None:
+    found = of_target(target(remote=True, ejection=Ejection(7, 1_000, 9_000, 500, 50)))
+    assert found.outlier_detection.consecutive_5xx.value == 7
+    assert not found.outlier_detection.HasField("enforcing_consecutive_5xx")
+    assert found.outlier_detection.consecutive_local_origin_failure.value == 3
+
+
+def test_of_endpoints_in_other_clusters_the_least_busy_of_all_is_taken() -> None:
+    near, far = of_target(target()), of_target(target(remote=True))
+    assert near.least_request_lb_config.choice_count.value == 4
+    assert not near.HasField("load_balancing_policy")
+    (policy,) = far.load_balancing_policy.policies
+    said = least_request.LeastRequest()
+    assert policy.typed_extension_config.typed_config.Unpack(said)
+    assert said.selection_method == least_request.LeastRequest.FULL_SCAN
+    hashed = of_target(target(remote=True, balance=Balance.RING_HASH))
+    assert not hashed.HasField("load_balancing_policy")
+
+
+def test_through_a_gateway_only_whoever_is_behind_it_is_believed() -> None:
+    name = TargetId("east", "shop", "cart", 80, variant="gateway")
+    said = {"server_name": "p80.cart.shop.own.internal.x", "via": Via.REMOTE_GATEWAY}
+    wire = of_target(target(name, peers=frozenset({Dns("a.b")}), http2=True, **said))
+    assert [one.name for one in wire.transport_socket_matches] == ["mesh"]
+    found = context(wire, "mesh")
+    assert found.sni == "p80.cart.shop.own.internal.x"
+    assert expected(found) == ["a.b"]
+    common = options(wire).common_http_protocol_options
+    assert common.max_connection_duration.ToMilliseconds() == 2_000
+    assert common.max_requests_per_connection.value == 100
+
+
+def test_raw_bytes_pass_a_gateway_as_what_they_are() -> None:
+    name = TargetId("east", "shop", "cart", 80, variant="gateway-tcp")
+    wire = of_target(target(name, via=Via.REMOTE_GATEWAY))
+    assert list(context(wire, "mesh").common_tls_context.alpn_protocols) == ["isthmus/tcp"]
+
+
+def test_a_gateway_itself_terminates_nothing() -> None:
+    wire = of_target(target(TargetId("here", "shop", "cart", 80, variant="sni"), http2=True))
+    assert not wire.transport_socket_matches
+    assert not wire.HasField("transport_socket")
+
+
+def test_of_another_trust_domain_each_is_asked_for_by_its_own_name() -> None:
+    found = context(of_target(target(foreign=True)), "foreign")
+    assert (found.sni, found.auto_host_sni) == ("", True)
+    assert list(found.common_tls_context.alpn_protocols) == ["isthmus/http"]
 
 
 @pytest.mark.parametrize("balance", Balance)

@@ -5,6 +5,7 @@ from envoy.config.cluster.v3 import cluster_pb2
 from envoy.config.endpoint.v3 import endpoint_pb2
 from envoy.config.listener.v3 import listener_pb2
 from envoy.config.route.v3 import route_pb2
+from envoy.extensions.clusters.aggregate.v3 import cluster_pb2 as aggregate
 from envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm,
 )
@@ -101,6 +102,67 @@ def test_limits_are_told() -> None:
     assert isinstance(wire, route_pb2.RouteConfiguration)
     (route,) = wire.virtual_hosts[0].routes
     assert route.route.max_stream_duration.max_stream_duration.ToMilliseconds() == 3_000
+
+
+# -------------------------------------------------------------------------- linked clusters
+
+SHARE = "multicluster.isthmus.dev/member."
+FEDERATED = {"multicluster.linkerd.io/remote-discovery": "cart@east,cart@west"}
+
+
+def linked(**shares: str) -> World:
+    notes = FEDERATED | {f"{SHARE}{name}": said for name, said in shares.items()}
+    east: dict[str, object] = {"in": "east"}
+    return cart(
+        {"link": "east", "trust": "east.test", "domain": "x"},
+        {"link": "west", "trust": "west.test", "domain": "x"},
+        {"svc": "shop/cart", "ports": [80], **east},
+        {"slice": "shop/c", "svc": "cart", "ports": [80], "eps": [{"ip": "10.2.0.1"}], **east},
+        annotations=notes,
+        ports=[{"port": 80, "app": "grpc"}],
+    )
+
+
+def test_endpoints_of_linked_clusters_are_places_of_their_own() -> None:
+    wire = find(linked(), ENDPOINTS, KEY)
+    assert isinstance(wire, endpoint_pb2.ClusterLoadAssignment)
+    (locality,) = wire.endpoints
+    assert (locality.locality.region, locality.locality.zone) == ("east", "unknown")
+
+
+def test_members_with_shares_are_clusters_that_fall_back_to_others() -> None:
+    world = linked(east="weight=3", west="weight=1")
+    routes = find(world, ROUTES, "cart.shop:80")
+    assert isinstance(routes, route_pb2.RouteConfiguration)
+    weights = routes.virtual_hosts[0].routes[0].route.weighted_clusters.clusters
+    assert [one.weight.value for one in weights] == [3, 1]
+    members = [f"member-east.{KEY}", f"member-west.{KEY}"]
+    assert weights[0].name == "|".join(("failover", *members))
+    wire = find(world, CLUSTER, weights[0].name)
+    assert isinstance(wire, cluster_pb2.Cluster)
+    assert wire.lb_policy == cluster_pb2.Cluster.ROUND_ROBIN  # gRPC refuses any other word
+    config = aggregate.ClusterConfig()
+    assert wire.cluster_type.typed_config.Unpack(config)
+    assert list(config.clusters) == members
+    east = find(world, ENDPOINTS, members[0])
+    assert isinstance(east, endpoint_pb2.ClusterLoadAssignment)
+    assert len(east.endpoints) == 1
+    assert find(world, CLUSTER, f"failover|{KEY}|x") is None
+    assert find(world, CLUSTER, f"other|{KEY}") is None
+
+
+def test_a_gateway_is_out_of_reach_and_that_is_told() -> None:
+    world = cart(
+        labels={
+            "mirror.linkerd.io/mirrored-service": "true",
+            "mirror.linkerd.io/cluster-name": "east",
+        },
+        annotations={"mirror.linkerd.io/remote-svc-fq-name": "till.shop.svc.x"},
+    )
+    world.apply({"link": "east", "trust": "east.test", "domain": "x"})
+    name = OutboundName(parent_ref(ObjectKey(LOCAL, "shop", "cart")), 80, "")
+    told = [one.feature for one in world.db.read(faults, name)]
+    assert "GatewayProtocol" in told
 
 
 # ---------------------------------------------------------------------------------- servers

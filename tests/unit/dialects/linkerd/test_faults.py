@@ -51,3 +51,28 @@ def test_without_a_profile_the_default_has_no_faults() -> None:
     split: Compact = {"split": "shop/s", "service": "cart", "backends": [["till", 0]]}
     (fault,) = World(SERVICE, split).db.read(faults, KEY)
     assert fault.origin == Default("profile")
+
+
+def test_a_gateway_that_goes_by_server_name_is_told_of() -> None:
+    """A linkerd2-proxy says in its transport header what it means, which ours do not read."""
+    mirror: Compact = {
+        **SERVICE,
+        "labels": {
+            "mirror.linkerd.io/mirrored-service": "true",
+            "mirror.linkerd.io/cluster-name": "east",
+        },
+        "annotations": {"mirror.linkerd.io/remote-svc-fq-name": "till.shop.svc.x"},
+    }
+    link: Compact = {"link": "east", "trust": "east.test", "domain": "x"}
+    gate: Compact = {
+        "pod": "mc/gate",
+        "in": "east",
+        "meshed": True,
+        "annotations": {"config.linkerd.io/enable-gateway": "true"},
+    }
+    world = World(mirror, link, {**gate, "proxy": "envoy"})
+    (found,) = world.db.read(faults, KEY)
+    origin = Origin(Ref(LOCAL, "", "Service", "shop", "cart"), port=8080)
+    assert (found.feature, found.origin) == ("GatewayProtocol", origin)
+    world.apply(gate)
+    assert world.db.read(faults, KEY) == ()
