@@ -16,15 +16,18 @@ from envoy.extensions.transport_sockets.tls.v3 import tls_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.dialects.envoy import Asker, EnvoyDialect
+from isthmus.dialects.envoy import Asker, EnvoyDialect, faults
 from isthmus.dialects.envoy.tls import NOBODY
 from isthmus.dialects.envoy.view import sidecar_view
 from isthmus.ir.names import Dns
 from isthmus.ir.proxy import InboundName
 from isthmus.mesh.asked import GetKey
+from isthmus.mesh.attachment import egress_class
+from isthmus.mesh.census import Place
 from isthmus.mesh.endpoints import endpoint_sets
 from isthmus.mesh.inbound import inbound
 from isthmus.mesh.outbound import outbound
+from isthmus.mesh.outside import egress_names, outside
 from isthmus.mesh.proxy import proxy_view
 from isthmus.mesh.targets import service_of, target_named
 from isthmus.proto.xds import CLUSTER, ENDPOINTS, LISTENER, ROUTES, Resource
@@ -123,7 +126,54 @@ VARIANTS: Mapping[str, Sequence[Compact]] = {
         {"pods": {"app": "me"}, "port": 8080, "protocol": "HTTP/1", "access": "audit"},
         {"pods": {"app": "me"}, "port": "web", "protocol": "opaque"},
     ),
-    "route shop/r": ({"service": "cart"},),
+    "route shop/r": (
+        {"service": "cart"},
+        {"service": "cart", "port": 80, "backends": [["till", 80], ["cart", 80, 3]]},
+        {
+            "service": "cart",
+            "hosts": ["*.example"],
+            "rules": [
+                {
+                    "matches": [{"path": {"type": "RegularExpression", "value": "("}}],
+                    "filters": [{"type": "CORS"}],
+                },
+                {
+                    "filters": [
+                        {
+                            "type": "RequestMirror",
+                            "requestMirror": {
+                                "backendRef": {"name": "till", "namespace": "pay", "port": 80}
+                            },
+                        }
+                    ]
+                },
+            ],
+        },
+        {"service": "till", "of": "pay", "backends": [["cart", 80]]},
+        {"egress": "all", "of": "linkerd-egress", "port": 80, "hosts": ["a.example"]},
+    ),
+    "proute pay/p": (
+        {"service": "till", "created": "2020-01-01T00:00:00Z"},
+        {"service": "till", "section": "web", "backends": [["gone", 80, 0]]},
+    ),
+    "groute shop/g": (
+        {"service": "cart", "port": 80},
+        {"egress": "all", "of": "linkerd-egress", "port": 8000, "backends": [["cart", 80]]},
+    ),
+    "tlsroute shop/t": (
+        {"service": "cart", "hosts": ["a.example"], "backends": [["cart", 80]]},
+        {"egress": "own", "port": 443, "hosts": ["a.example", "*.b.example"]},
+    ),
+    "tcproute shop/c": (
+        {"service": "cart", "port": 5432, "backends": [["cart", 80, 2], ["gone", 80]]},
+        {"egress": "all", "of": "linkerd-egress", "port": 5000},
+    ),
+    "egress linkerd-egress/all": ({"policy": "Deny"}, {"policy": "Allow", "opaque": "8000"}),
+    "egress shop/own": (
+        {"policy": "Deny", "networks": [{"cidr": "198.51.100.0/24", "except": ["198.51.100.7"]}]},
+        {"networks": ["10.96.0.0/12", "2001:db8::/32"]},
+    ),
+    "split shop/s": ({"service": "cart", "backends": [["cart", 1], ["other", 2]]},),
 }
 
 ME = pod("shop/me")
@@ -146,7 +196,8 @@ STEPS = st.builds(lambda dense, more: [*dense, *more], DENSE, st.lists(STEP, max
 
 
 def world() -> World:
-    return World(service_networks=("10.96.0.0/16",))
+    inside = ("10.0.0.0/8", "fd00::/8")
+    return World(service_networks=("10.96.0.0/16",), cluster_networks=inside)
 
 
 def take(held: World, step: Step) -> None:
@@ -269,6 +320,11 @@ def test_the_mesh_answers_alike_for_every_name_in_a_view(steps: list[Step]) -> N
     assert view == other.db.read(proxy_view, ME)
     for name in view.upstreams if view is not None else ():
         assert held.db.read(outbound, name) == other.db.read(outbound, name)
+    where = Place(ME.cluster, held.db.read(egress_class, Place(ME.cluster, ME.namespace)))
+    assert held.db.read(outside, where) == other.db.read(outside, where)
+    for name in held.db.read(egress_names, where):
+        assert held.db.read(outbound, name) == other.db.read(outbound, name)
+        assert held.db.read(faults, name) == other.db.read(faults, name)
     for port in view.inbounds if view is not None else (InboundName(ME, 80),):
         assert held.db.read(inbound, port) == other.db.read(inbound, port)
 

@@ -82,7 +82,8 @@ def _shares(db: View, service: ObjectKey, port: int) -> list[tuple[tuple[Backend
     domain = settings(db).cluster_domain
     found: list[tuple[tuple[Backend, ...], int]] = []
     for override in said.overrides:
-        match parse_authority(override.authority, domain):
+        host, _, asked = override.authority.rpartition(":")
+        match parse_authority(f"{host.removesuffix('.')}:{asked}", domain):
             case Authority(ServiceName(namespace, name), at):
                 key = ObjectKey(service.cluster, namespace, name)
                 found.append((_service(db, key, at), override.weight))
