@@ -11,6 +11,6 @@ Its words:
 """
 
 from isthmus.dialects.grpc.dialect import Asker, GrpcDialect, GrpcView, asker, grpc_view
-from isthmus.dialects.grpc.faults import faults
+from isthmus.dialects.grpc.faults import faults, inbound_faults
 
-__all__ = ["Asker", "GrpcDialect", "GrpcView", "asker", "faults", "grpc_view"]
+__all__ = ["Asker", "GrpcDialect", "GrpcView", "asker", "faults", "grpc_view", "inbound_faults"]

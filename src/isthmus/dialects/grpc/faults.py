@@ -1,4 +1,4 @@
-"""What gRPC's own client cannot be told of an Outbound."""
+"""What gRPC itself cannot be told, as a client and as a server."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from isthmus.dialects.grpc.clients import http_routes
+from isthmus.dialects.grpc.servers import attached
 from isthmus.engine import View, query
 from isthmus.ir.faults import Unsupported
+from isthmus.ir.inbound import Inbound
 from isthmus.ir.names import Source
 from isthmus.ir.outbound import Outbound
-from isthmus.ir.proxy import OutboundName
+from isthmus.ir.proxy import InboundName, OutboundName
 from isthmus.ir.target import Target, To, Via
 from isthmus.ir.target import Tls as TlsMode
-from isthmus.mesh.queries import GATEWAY_PROTOCOL, outbound
+from isthmus.mesh.queries import GATEWAY_PROTOCOL, inbound, outbound
 
 DIALECT: Final = "grpc"
 
@@ -49,6 +51,22 @@ def _faults(found: Outbound) -> Iterator[Unsupported]:
 
 def _all(one: To) -> tuple[Target, ...]:
     return (one.target, *one.failover)
+
+
+@query
+def inbound_faults(db: View, name: InboundName) -> tuple[Unsupported, ...]:
+    """What a server without a proxy does not do on a port as it is written."""
+    return tuple(dict.fromkeys(_inbound(inbound(db, name))))
+
+
+def _inbound(found: Inbound) -> Iterator[Unsupported]:
+    if found.rate_limit is not None:
+        yield _fault(found.rate_limit.source, "rate limits")
+    for route in attached(found):
+        for rule in route.rules:
+            if rule.filters:
+                detail = "headers stay as they are; what would be answered otherwise is refused"
+                yield _fault(route.source, "filters", detail)
 
 
 def _fault(source: Source, feature: str, detail: str = "") -> Unsupported:

@@ -96,6 +96,11 @@ def nothing_asked() -> Any:
     return packed(http.RBACPerRoute())
 
 
+def nobody() -> Any:
+    """A route that nobody may have."""
+    return packed(http.RBACPerRoute(rbac=http.RBAC(rules=pb.RBAC(action=pb.RBAC.ALLOW))))
+
+
 def for_connections(authorizations: Sequence[Authorization]) -> Any:
     """Rules of a chain that passes bytes."""
     return packed(network.RBAC(rules=rules(authorizations), stat_prefix="inbound"))

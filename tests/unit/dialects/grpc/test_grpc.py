@@ -6,14 +6,15 @@ from envoy.config.endpoint.v3 import endpoint_pb2
 from envoy.config.listener.v3 import listener_pb2
 from envoy.config.route.v3 import route_pb2
 from envoy.extensions.clusters.aggregate.v3 import cluster_pb2 as aggregate
+from envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac
 from envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm,
 )
 from google.protobuf.message import Message
 
-from isthmus.dialects.grpc import Asker, GrpcDialect, asker, faults
+from isthmus.dialects.grpc import Asker, GrpcDialect, asker, faults, inbound_faults
 from isthmus.dialects.grpc.servers import TEMPLATE, listens
-from isthmus.ir.proxy import OutboundName
+from isthmus.ir.proxy import InboundName, OutboundName
 from isthmus.mesh.outbound import parent_ref
 from isthmus.model.key import ObjectKey
 from isthmus.proto.xds import CLUSTER, ENDPOINTS, LISTENER, ROUTES
@@ -168,8 +169,9 @@ def test_a_gateway_is_out_of_reach_and_that_is_told() -> None:
 # ---------------------------------------------------------------------------------- servers
 
 
-def server(**said: object) -> hcm.HttpConnectionManager:
-    world = World({"pod": "shop/me", "ip": "10.1.0.9", "meshed": True, **said})
+def server(*objects: Compact, **said: object) -> hcm.HttpConnectionManager:
+    me = {"pod": "shop/me", "ip": "10.1.0.9", "meshed": True, "labels": {"app": "me"}, **said}
+    world = World(me, *objects)
     wire = find(world, LISTENER, f"{TEMPLATE}0.0.0.0:8080")
     assert isinstance(wire, listener_pb2.Listener)
     assert wire.address.socket_address.port_value == 8080
@@ -187,6 +189,66 @@ def test_a_server_is_told_who_may_call() -> None:
     assert filters == ["envoy.filters.http.rbac", "envoy.filters.http.router"]
     (host,) = server().route_config.virtual_hosts
     assert host.routes[0].HasField("non_forwarding_action")
+
+
+RPC: Compact = {"server": "shop/rpc", "pods": {"app": "me"}, "port": 8080, "protocol": "gRPC"}
+WEB: Compact = {"server": "shop/web", "pods": {"app": "me"}, "port": 8080}
+FORBIDDEN: dict[str, object] = {"type": "ExtensionRef", "extensionRef": {"group": "g", "kind": "K", "name": "n"}}
+
+
+def judged(manager: hcm.HttpConnectionManager) -> dict[str, list[str] | None]:
+    """By path, the names of the policies; None where nothing is asked."""
+    found: dict[str, list[str] | None] = {}
+    for host in manager.route_config.virtual_hosts:
+        for each in host.routes:
+            rules = http_rbac.RBACPerRoute()
+            assert each.typed_per_filter_config["envoy.filters.http.rbac"].Unpack(rules)
+            match = each.match
+            assert not match.HasField("grpc")
+            path = match.path or match.prefix or match.safe_regex.regex
+            asked = sorted(rules.rbac.rules.policies)
+            found[path] = asked if rules.rbac.HasField("rules") else None
+    return found
+
+
+def test_calls_are_judged_by_their_routes() -> None:
+    def rule(method: str, *filters: dict[str, object]) -> dict[str, object]:
+        match = {"method": {"service": "shop.Till", "method": method}}
+        return {"matches": [match], "filters": list(filters)}
+
+    manager = server(
+        RPC,
+        {"gr": "shop/pay", "for": "rpc", "rules": [rule("Pay"), rule("Odd", FORBIDDEN)]},
+        {"gr": "shop/look", "for": "rpc", "rules": [rule("Look")]},
+        {"az": "shop/pay", "for": ["GRPCRoute", "pay"], "needs": ["ServiceAccount face"]},
+        {"az": "shop/look", "for": ["GRPCRoute", "look"]},
+    )
+    assert [each.name for each in manager.http_filters] == [
+        "envoy.filters.http.rbac",
+        "envoy.filters.http.router",
+    ]
+    assert judged(manager) == {
+        "/shop.Till/Pay": ["authorizationpolicy/shop/pay", "default/localhost"],
+        "/shop.Till/Odd": [],
+        "/shop.Till/Look": None,
+    }
+
+
+def test_paths_of_http_routes_are_those_of_calls() -> None:
+    def rule(path: str, **said: object) -> dict[str, object]:
+        return {"matches": [{"path": {"type": "PathPrefix", "value": path}, **said}]}
+
+    query = [{"name": "q", "value": "1"}]
+    manager = server(
+        {**WEB, "access": "all-unauthenticated"},
+        {"hr": "shop/r", "for": "web", "rules": [
+            rule("/"), rule("/shop.Till"), rule("/get", method="GET"),
+            rule("/post", method="POST"), rule("/query", queryParams=query),
+        ]},
+    )  # fmt: skip
+    assert judged(manager) == {
+        r"/shop\.Till(?:/.*)?": None, r"/post(?:/.*)?": None, "/": None,
+    }  # fmt: skip
 
 
 def test_a_strict_server_speaks_mesh_tls() -> None:
@@ -208,6 +270,17 @@ def test_where_a_server_listens(name: str, where: tuple[str, int] | None) -> Non
 
 
 # ----------------------------------------------------------------------------------- faults
+
+
+def test_what_a_server_does_not_do() -> None:
+    world = World(
+        {"pod": "shop/me", "ip": "10.1.0.9", "meshed": True, "labels": {"app": "me"}},
+        WEB,
+        {"limit": "shop/lim", "for": "web", "total": 5},
+        {"hr": "shop/r", "for": "web", "rules": [{"filters": [FORBIDDEN]}]},
+    )
+    found = world.db.read(inbound_faults, InboundName(ME.workload, 8080))
+    assert [each.feature for each in found] == ["rate limits", "filters"]
 
 
 def features(world: World) -> list[str]:
