@@ -1,7 +1,8 @@
 """A lab with many pods: how long until all are ready, and what each costs.
 
 The pods run the smallest program that stays (`sleep`), so that what is measured is the lab's own:
-a network namespace, links, an address, a process with its logs, a status in the API.
+a network namespace, links, an address, a process with its logs, a status in the API. Then once more
+with a sidecar each: a certificate, redirection, an Envoy that has been told of everything.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _pods(state: Path) -> Iterator[Figure]:
     inside = _inside(state)
     before, used = _memory(inside), _seconds(inside)
     started = time.perf_counter()
-    _kubectl(state, "apply", "-f", "-", stdin=json.dumps(_deployment()))
+    _kubectl(state, "apply", "-f", "-", stdin=json.dumps(_deployment("many")))
     _kubectl(state, "rollout", "status", "deploy/many", "--timeout=120s")
     yield Figure(f"{PODS} pods ready", time.perf_counter() - started, "s", "≤ 10")
     yield Figure("CPU of the lab per pod", (_seconds(inside) - used) / PODS * 1000, "ms")
@@ -63,6 +64,34 @@ def _pods(state: Path) -> Iterator[Figure]:
     idle = _seconds(inside)
     time.sleep(5)  # noqa: TID251  # what is measured is doing nothing
     yield Figure(f"CPU of the lab at rest, {PODS} pods", (_seconds(inside) - idle) / 5 * 100, "%")
+    _kubectl(state, "delete", "deploy", "many", "--cascade=foreground", "--timeout=120s")
+    yield from _meshed(state, inside)
+
+
+def _meshed(state: Path, inside: int) -> Iterator[Figure]:
+    before, others = _memory(inside), _envoys()
+    started = time.perf_counter()
+    _kubectl(state, "apply", "-f", "-", stdin=json.dumps(_deployment("meshed", "enabled")))
+    _kubectl(state, "rollout", "status", "deploy/meshed", "--timeout=300s")
+    yield Figure(f"{PODS} pods with sidecars ready", time.perf_counter() - started, "s")
+    held = (_memory(inside) - before) / PODS
+    yield Figure("memory of lab and agent per pod with a sidecar", held, "KiB")
+    sidecars = [_memory(pid) for pid in _envoys() - others]
+    yield Figure("memory of an idle sidecar, private", sum(sidecars) / len(sidecars) / 1024, "MiB")
+
+
+def _envoys() -> set[int]:
+    """Sidecars of this machine."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:  # it has just ended
+                continue
+            if b"bootstrap.yaml" in words:
+                found.add(int(entry.name))
+    return found
 
 
 def _topology() -> dict[str, object]:
@@ -76,17 +105,18 @@ def _topology() -> dict[str, object]:
     return {"clusters": [cluster], "networks": [{"name": "bench", "cidr": "172.17.1.0/24"}]}
 
 
-def _deployment() -> dict[str, object]:
+def _deployment(name: str, inject: str = "disabled") -> dict[str, object]:
     container = {"name": "main", "image": "sleep", "command": ["sleep", "1000"]}
-    labels = {"app": "many"}
+    labels = {"app": name}
+    meta = {"labels": labels, "annotations": {"linkerd.io/inject": inject}}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": "many", "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {
             "replicas": PODS,
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            "template": {"metadata": meta, "spec": {"containers": [container]}},
         },
     }
 

@@ -133,7 +133,9 @@ class LabProcess:
     @property
     def status(self) -> Json:
         """`isthmus lab status -o json`."""
-        return json.loads(self.cli("status", "-o", "json").stdout)
+        done = self.cli("status", "-o", "json")
+        assert done.returncode == 0, done.stderr.decode()
+        return json.loads(done.stdout)
 
 
 class Traces:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import aiohttp
@@ -15,12 +15,16 @@ import msgspec
 
 from isthmus.errors import Unavailable, UserFault
 from isthmus.lab.kubelet import channels
-from isthmus.lab.kubelet.server import short
+from isthmus.lab.short import short
 from isthmus.lab.state import State
-from isthmus.lab.topology import Run
+
+if TYPE_CHECKING:
+    from isthmus.lab.topology import Run
 
 APART = "~"
 CHUNK = 32 * 1024
+CONNECT = 30.0
+"""Seconds. The socket is there or not at once; but this process may have to wait for its turn."""
 
 
 class Local:
@@ -34,7 +38,7 @@ class Local:
     async def _session(self) -> AsyncIterator[aiohttp.ClientSession]:
         with short(self._state.socket) as path:
             connector = aiohttp.UnixConnector(path)
-            timeout = aiohttp.ClientTimeout(total=None, connect=5)
+            timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT)
             try:
                 async with aiohttp.ClientSession(
                     "http://lab", connector=connector, timeout=timeout

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from isthmus import ca
 from isthmus.errors import Unavailable, UserFault
 
 DEFAULT = "~/.local/state/isthmus/lab"
@@ -44,6 +43,8 @@ class State:
         Raises:
             UserFault: a lab runs in it already, or it cannot be written.
         """
+        from isthmus import ca  # noqa: PLC0415  # who only looks need not wait for it
+
         ca.private_directory(self.folder)
         try:
             handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -8,7 +8,3 @@ What it is: the small part of the kubelet's API that an API server asks (`/conta
     channels   the frames of `v5.channel.k8s.io`, without I/O
     session    one exec: a process and a WebSocket
 """
-
-from isthmus.lab.kubelet.server import Kubelet
-
-__all__ = ["Kubelet"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +23,7 @@ from isthmus.lab.pods import logs
 from isthmus.lab.pods.container import Container
 from isthmus.lab.pods.logs import Wanted
 from isthmus.lab.pods.pod import Pod
+from isthmus.lab.short import short
 from isthmus.lab.topology import Run
 from isthmus.model.times import parse_time
 
@@ -233,13 +233,3 @@ def _unix(path: Path) -> socket.socket:
         listening.bind(name)
     path.chmod(0o600)
     return listening
-
-
-@contextlib.contextmanager
-def short(path: Path) -> Iterator[str]:
-    """A name for a Unix socket that is short enough, however deep its folder lies."""
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)

@@ -48,6 +48,10 @@ class Certifier:
         self._clock = clock
         self._log = log
 
+    async def sweep(self) -> int:
+        """See `Hosts.sweep`."""
+        return await self._hosts.sweep()
+
     async def certify(self, identity: str, token: bytes, csr: bytes, caller: Caller) -> Issued:
         """A leaf for `identity`.
 

@@ -86,18 +86,29 @@ class Hosts:
             raise Refused("FAILED_PRECONDITION", "the join token was just spent") from fault
         await self._speak(host, key)
 
+    async def sweep(self) -> int:
+        """Remove what is kept of invitations that nobody redeemed in time; how many those were."""
+        namespace = self._realm.control_plane_namespace
+        gone = 0
+        for record in (await self._store.list(SECRET.resource, namespace)).records:
+            kept = _kept(_document(record.value))
+            if kept is not None and kept.expires <= self._clock.time():
+                gone += await self._remove(record.key.name, kept.uid)
+        return gone
+
+    async def _remove(self, name: str, uid: str) -> bool:
+        namespace = self._realm.control_plane_namespace
+        try:
+            await self._objects.delete(
+                SECRET, namespace, name, preconditions=Preconditions(uid=uid)
+            )
+        except (NotFound, Conflict):  # somebody was faster
+            return False
+        return True
+
     async def _kept(self, name: str) -> _Kept | None:
         found = await self._read(SECRET, self._realm.control_plane_namespace, name)
-        if found is None or text(found, "type") != join.SECRET_TYPE:
-            return None
-        data = {field: _decoded(value) for field, value in texts(found, "data").items()}
-        expires = data.get("expires", "")
-        return _Kept(
-            hash=data.get("hash", ""),
-            host=data.get("host", ""),
-            expires=float(expires) if expires.isascii() and expires.isdecimal() else 0.0,
-            uid=text(found, "metadata.uid"),
-        )
+        return _kept(found)
 
     async def _speak(self, host: str, key: str) -> None:
         annotations = {HOST_KEY: key}
@@ -160,10 +171,26 @@ class Hosts:
 
     async def _read(self, kind: Kind, namespace: str, name: str) -> Document | None:
         record = await self._store.get(kind.key(namespace, name))
-        if record is None:
-            return None
-        found: Any = msgspec.json.decode(record.value)
-        return found if isinstance(found, dict) else None
+        return None if record is None else _document(record.value)
+
+
+def _document(value: bytes) -> Document | None:
+    found: Any = msgspec.json.decode(value)
+    return found if isinstance(found, dict) else None
+
+
+def _kept(found: Document | None) -> _Kept | None:
+    """What a Secret says of an invitation; None if it is of another type."""
+    if found is None or text(found, "type") != join.SECRET_TYPE:
+        return None
+    data = {field: _decoded(value) for field, value in texts(found, "data").items()}
+    expires = data.get("expires", "")
+    return _Kept(
+        hash=data.get("hash", ""),
+        host=data.get("host", ""),
+        expires=float(expires) if expires.isascii() and expires.isdecimal() else 0.0,
+        uid=text(found, "metadata.uid"),
+    )
 
 
 def _annotated(held: Document, annotations: dict[str, str]) -> Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import ssl
@@ -30,6 +31,8 @@ WATCHES: Final = 4096
 """Streams of anchors at once: one per host's agent."""
 LONGEST: Final = 256
 """Characters of a status text."""
+SWEEP: Final = 600.0
+"""Seconds between two looks at invitations that may have expired."""
 GRACE: Final = 1.0
 RENEW_AT: Final = 2 / 3
 """Share of its own certificate's life after which the listener shows a new one."""
@@ -97,9 +100,23 @@ class IdentityServer:
         await self._server.start()
         await self._health.set(IDENTITY, health_pb2.HealthCheckResponse.SERVING)
         try:
-            await self.front.run()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.front.run())
+                group.create_task(self._sweep())
         finally:
             await self._server.stop(GRACE)
+
+    async def _sweep(self) -> None:
+        """Invitations that nobody redeemed do not stay."""
+        while True:
+            await self._clock.sleep(SWEEP)
+            try:
+                gone = await self._certifier.sweep()
+            except IsthmusError as fault:
+                self._log.info("join tokens are not swept", why=fault.message)
+            else:
+                if gone:
+                    self._log.info("join tokens expired", count=gone)
 
     async def close(self) -> None:
         """Stop what `run` may not have."""

@@ -224,6 +224,17 @@ async def test_an_invitation_ends_after_an_hour(plane: Plane) -> None:
     assert "expired" in text
 
 
+async def test_invitations_that_nobody_redeemed_do_not_stay(plane: Plane) -> None:
+    old = await plane.invite("vm-1", age=join.LIFETIME.total_seconds())
+    new = await plane.invite("vm-2")
+    await plane.keeper.trust()  # another Secret of the namespace, which nobody may take
+    assert await plane.certifier.sweep() == 1
+    assert await plane.certifier.sweep() == 0
+    assert not await plane.stands(SECRET, "linkerd", old.object_name)
+    assert await plane.stands(SECRET, "linkerd", new.object_name)
+    assert await plane.stands(SECRET, "linkerd", trust.ISSUER_SECRET)
+
+
 async def test_an_invitation_for_another_host(plane: Plane) -> None:
     invitation = await plane.invite("vm-1")
     other = REALM.host_uri("vm-2")
