@@ -88,7 +88,7 @@ async def test_who_let_a_client_in_is_counted(tmp_path: Path, app: int) -> None:
         assert await status(entrance, identity=PICKER) == 200
         assert await status(entrance) == 403
         lines = (await entrance.stat("isthmus_inbound_http{")).splitlines()
-    labels = 'labels="policy.linkerd.io|server|web|8080||default|default"'
+    labels = 'labels="policy.linkerd.io|server|web|8080||default|default||"'
     admitted, refused = sorted(lines, key=lambda line: "403" in line)
     for part in (
         labels,

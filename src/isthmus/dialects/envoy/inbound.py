@@ -8,7 +8,7 @@ plaintext passes unless the workload is strict.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from envoy.config.core.v3 import base_pb2 as base
@@ -106,7 +106,7 @@ def _family(one: Inbound) -> Iterator[component.FilterChain]:
     comes a linkerd2-proxy, which sends what the port speaks. Where a port is declared to speak
     HTTP, bytes are read as that, whatever the client says: else they would pass by the routes.
     """
-    requests = _requests(one)
+    requests = _Inside([manager.server_side(names.inbound_routes(one.port))], _labels(one))
     raw = requests if one.speech in _DECLARED else _bytes(one, meshed=True)
     yield _mesh(one, "mesh-http", tls.HTTP, requests)
     yield _mesh(one, "mesh-tcp", tls.TCP, raw)
@@ -114,16 +114,21 @@ def _family(one: Inbound) -> Iterator[component.FilterChain]:
     yield from _strict(one) if one.strict else _permissive(one)
 
 
-def _mesh(
-    one: Inbound, name: str, alpn: str, inside: list[component.Filter]
-) -> component.FilterChain:
+class _Inside(NamedTuple):
+    """What a chain does, and what its connections are labelled with."""
+
+    filters: list[component.Filter]
+    labels: str
+
+
+def _mesh(one: Inbound, name: str, alpn: str, inside: _Inside) -> component.FilterChain:
     """Server names stand on every one of them: a chain with some shadows those without."""
     match = _match(one, transport_protocol="tls")
     match.server_names.extend(map(domain, one.accepted_snis))
     if alpn:
         match.application_protocols.append(alpn)
     return manager.chain(
-        _named(one, name), inside, match, labels=_labels(one), socket=tls.downstream()
+        _named(one, name), inside.filters, match, labels=inside.labels, socket=tls.downstream()
     )
 
 
@@ -136,9 +141,9 @@ def _permissive(one: Inbound) -> Iterator[component.FilterChain]:
         yield manager.chain(_named(one, "app-tls"), [manager.refuse()], own_tls)
         yield manager.chain(_named(one, "plain"), declared, plain, labels=_labels(one))
         return
-    onward = _bytes(one, meshed=False)
-    yield manager.chain(_named(one, "app-tls"), onward, own_tls, labels=_labels(one))
-    yield manager.chain(_named(one, "plain"), onward, plain, labels=_labels(one))
+    onward, labels = _bytes(one, meshed=False)
+    yield manager.chain(_named(one, "app-tls"), onward, own_tls, labels=labels)
+    yield manager.chain(_named(one, "plain"), onward, plain, labels=labels)
     if one.speech not in _BYTES:
         yield _plain_http(one, names.inbound_routes(one.port))
 
@@ -173,13 +178,11 @@ def _labels(one: Inbound) -> str:
     return stats.joined(stats.server_labels(one.source, one.port))
 
 
-def _requests(one: Inbound) -> list[component.Filter]:
-    return [manager.server_side(names.inbound_routes(one.port))]
-
-
-def _bytes(one: Inbound, *, meshed: bool) -> list[component.Filter]:
+def _bytes(one: Inbound, *, meshed: bool) -> _Inside:
     carry = manager.carry("inbound", [(names.APP, 1)], stats.INBOUND_TCP)
-    return manager.admit(one.authorizations, carry, meshed=meshed)
+    opened = rbac.opened_by(rbac.left_to_ask(one.authorizations, meshed=meshed))
+    labels = stats.joined(stats.server_labels(one.source, one.port), stats.open_labels(opened))
+    return _Inside(manager.admit(one.authorizations, carry, meshed=meshed), labels)
 
 
 # -------------------------------------------------------------------------------- routes
@@ -272,12 +275,16 @@ def _way(way: Way, found: Inbound) -> Iterator[pb_route.Route]:
     """A match as two routes: what was HTTP/1 before our own HTTP/2, and everything else."""
     if not isinstance(way.route, InboundRoute | InboundGrpcRoute):
         return
-    labels = stats.joined(stats.server_labels(found.source, found.port), _route_labels(way.route))
+    both = (*found.authorizations, *way.route.authorizations)
+    labels = stats.joined(
+        stats.server_labels(found.source, found.port),
+        _route_labels(way.route),
+        stats.open_labels(rbac.opened_by(both)),
+    )
     for wire in _onward(way):
         wire.name = "/".join(filter(None, stats.route_labels(way.route.source)))
         wire.metadata.CopyFrom(labelled(labels))
         if way.route.authorizations:
-            both = (*found.authorizations, *way.route.authorizations)
             wire.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(rbac.per_route(both))
         if found.rate_limit is not None and not wire.HasField("route"):
             _uncounted(wire)

@@ -5,16 +5,21 @@ is one label, `labels`, a text joined by bars that lies in the metadata of route
 
     requests     parent_group|parent_kind|parent_namespace|parent_name|parent_port|
                  parent_section_name|route_group|route_kind|route_namespace|route_name
-    inbound      srv_group|srv_kind|srv_name|srv_port|route_group|route_kind|route_name
+    inbound      srv_group|srv_kind|srv_name|srv_port|route_group|route_kind|route_name|
+                 open_kind|open_name: of who lets everybody in, "" where rules ask
+    connections  srv_group|srv_kind|srv_name|srv_port|open_kind|open_name
 
 and beside it only what a request decides. One counter and one histogram per logger; sums and other
 families are made on re-export. Values never hold a bar: names of objects cannot.
 
     isthmus_outbound_http   labels, hostname, status, grpc, flags, details
     isthmus_outbound_tcp    labels, flags
-    isthmus_inbound_http    labels, status, grpc, flags, client, authz, audit
+    isthmus_inbound_http    labels, status, grpc, flags, client, authz
     isthmus_inbound_tcp     labels, port, flags, client, authz
     isthmus_*_ms            histograms: labels only
+
+`authz` is the rule that let a client in (`authorizationpolicy/shop/cart`, `default/localhost`),
+with `~` in front where it only audits. Where rules ask and it is empty, the client was refused.
 """
 
 from __future__ import annotations
@@ -146,6 +151,14 @@ def server_labels(source: Source, port: int) -> tuple[str, ...]:
     """Linkerd's labels of who describes a port: a Server, or the default policy."""
     group, kind, _, name = route_labels(source)
     return (group, kind.lower(), name, str(port) if port else "")
+
+
+def open_labels(source: Source | None) -> tuple[str, str]:
+    """Kind and name of the authorization that lets everybody in; None where rules ask."""
+    if source is None:
+        return ("", "")
+    _, kind, _, name = route_labels(source)
+    return (kind.lower(), name)
 
 
 def joined(*groups: tuple[str, ...]) -> str:

@@ -46,10 +46,15 @@ LABEL: Final = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 
 def unrestricted(authorizations: Iterable[Authorization]) -> bool:
     """Whether everybody is admitted, without it being worth a word (an audit is)."""
-    return any(
-        isinstance(one.authentication, Anybody) and not one.audit and _anywhere(one.networks)
-        for one in authorizations
-    )
+    return opened_by(authorizations) is not None
+
+
+def opened_by(authorizations: Iterable[Authorization]) -> Source | None:
+    """Who admits everybody, so that no rule needs to ask."""
+    for one in authorizations:
+        if isinstance(one.authentication, Anybody) and not one.audit and _anywhere(one.networks):
+            return one.source
+    return None
 
 
 def rules(authorizations: Sequence[Authorization]) -> pb.RBAC:

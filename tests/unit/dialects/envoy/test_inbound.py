@@ -23,6 +23,8 @@ from tests.support.envoys import Sidecar, pod
 from tests.support.meshworld import World
 
 POLICY = "config.linkerd.io/default-inbound-policy"
+WEB: Compact = {"server": "shop/web", "pods": {"app": "me"}, "port": 8080}
+RAW: Compact = {"server": "shop/raw", "pods": {"app": "me"}, "port": 9000, "protocol": "opaque"}
 STRICT = {"config.isthmus.dev/inbound-tls": "strict"}
 NAMES = [
     "me.shop.serviceaccount.identity.isthmus.trust.mesh.test",
@@ -226,13 +228,29 @@ def test_servers_describe_their_ports() -> None:
     assert not {"plain-http-8080", "plain-http-8443"} & set(found)
     (host,) = said.routes("in|8080").virtual_hosts
     assert host.routes[0].metadata.filter_metadata["isthmus"]["labels"] == (
-        "policy.linkerd.io|server|web|8080||default|default"
+        "policy.linkerd.io|server|web|8080||default|default||"
     )
 
 
-# ------------------------------------------------------------------------------ evasion
+def labels_of(said: Sidecar, name: str) -> str:
+    found = chains(said)[name].metadata.filter_metadata["isthmus"]["labels"]
+    assert isinstance(found, str)
+    return found
 
-WEB: Compact = {"server": "shop/web", "pods": {"app": "me"}, "port": 8080}
+
+def test_who_lets_everybody_in_is_told_where_no_rule_asks() -> None:
+    """No rule means no name of a rule: what metrics tell of it is known beforehand."""
+    said = sidecar(WEB, {"az": "shop/open", "for": "web"}, {**RAW, "access": "all-authenticated"})
+    (host,) = said.routes("in|8080").virtual_hosts
+    assert host.routes[0].metadata.filter_metadata["isthmus"]["labels"] == (
+        "policy.linkerd.io|server|web|8080||default|default|authorizationpolicy|open"
+    )
+    server = "policy.linkerd.io|server|raw|9000|"
+    assert labels_of(said, "mesh-tcp-9000") == f"{server}default|all-authenticated"
+    assert labels_of(said, "plain-9000") == f"{server}|"
+
+
+# ------------------------------------------------------------------------------ evasion
 
 
 def route_of(name: str, path: str, *hosts: str, **said: object) -> Compact:
