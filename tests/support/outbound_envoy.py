@@ -28,7 +28,7 @@ SOON: Final = 20.0
 IDENTITY: Final = "me.shop.serviceaccount.identity.isthmus.trust.mesh.test"
 
 _FIXED: Final = ("app", "app-http1", "detect", "refused")
-_PROXY: Final = (
+PROXY: Final = (
     "type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol"
 )
 
@@ -231,8 +231,16 @@ async def way(folder: Path, world: World) -> AsyncIterator[tuple[Way, Apps]]:
     async with AsyncExitStack() as stack:
         apps = Apps(stack)
         config = await _configuration(Sidecar(world, pod("shop/me")), apps)
-        command = prepare(folder, config)
-        made = Way()
+        yield await stack.enter_async_context(running(folder, config)), apps
+
+
+@asynccontextmanager
+async def running(folder: Path, config: dict[str, Any]) -> AsyncIterator[Way]:
+    """An Envoy with this bootstrap, once it has a listener for all that leaves."""
+    config["admin"] = {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}}
+    config.pop("stats_config", None)
+    command, made = prepare(folder, config), Way()
+    async with AsyncExitStack() as stack:
         log = stack.enter_context((folder / "envoy.log").open("wb"))
         process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log, cwd=folder)
         stack.push_async_callback(process.wait)
@@ -248,33 +256,42 @@ async def way(folder: Path, world: World) -> AsyncIterator[tuple[Way, Apps]]:
         bound = json.loads(text)["listener_statuses"]
         (found,) = (one for one in bound if one["name"] == "outbound")
         made.port = found["local_address"]["socket_address"]["port_value"]
-        yield made, apps
+        yield made
 
 
 async def _configuration(sidecar: Sidecar, apps: Apps) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(static(sidecar.told()))
     own = config["static_resources"]
     own["listeners"] = [one for one in own["listeners"] if one["name"] != "inbound"]
-    (entry,) = (one for one in own["listeners"] if one["name"] == "outbound")
-    entry["address"] = {"socket_address": {"address": "127.0.0.1", "port_value": 0}}
-    entry["listener_filters"] = [
-        {"name": "envoy.filters.listener.proxy_protocol", "typed_config": {"@type": _PROXY}}
+    own["listeners"] = [
+        dialled_by_proxy(one) if one["name"] == "outbound" else one for one in own["listeners"]
     ]
-    own["clusters"] = [await _at(one, apps) for one in own["clusters"]]
-    config["admin"] = {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}}
-    config.pop("stats_config", None)
+    ports = {one["name"]: await apps.add(one["name"]) for one in own["clusters"]}
+    own["clusters"] = [at_application(one, ports[one["name"]]) for one in own["clusters"]]
     return config
 
 
-async def _at(cluster: dict[str, Any], apps: Apps) -> dict[str, Any]:
+def dialled_by_proxy(listener: dict[str, Any]) -> dict[str, Any]:
+    """The listener of all that leaves, at any port, told by a PROXY header what was dialled."""
+    proxied = {"name": "envoy.filters.listener.proxy_protocol", "typed_config": {"@type": PROXY}}
+    address = {"socket_address": {"address": "127.0.0.1", "port_value": 0}}
+    return {**listener, "address": address, "listener_filters": [proxied]}
+
+
+def at_application(cluster: dict[str, Any], port: int) -> dict[str, Any]:
     """A cluster whose one endpoint is its application, without TLS."""
     name = cluster["name"]
     if name in _FIXED or "cluster_type" in cluster:
         return cluster
-    address = {"socket_address": {"address": "127.0.0.1", "port_value": await apps.add(name)}}
-    dropped = ("original_dst_lb_config", "upstream_bind_config", "transport_socket_matches")
+    address = {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+    dropped = (
+        "original_dst_lb_config",
+        "upstream_bind_config",
+        "transport_socket_matches",
+        "transport_socket",
+        "eds_cluster_config",
+    )
     made = {key: value for key, value in cluster.items() if key not in dropped}
-    made.pop("transport_socket", None)
     return {
         **made,
         "type": "STATIC",

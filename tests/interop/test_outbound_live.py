@@ -1,0 +1,179 @@
+"""What a real Envoy does while routes and EgressNetworks change under it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from isthmus.aio import breathe
+from tests.support.compact import Compact
+from tests.support.envoy_process import CLOCK, PAUSE
+from tests.support.live_envoy import Live, live
+from tests.support.meshworld import World
+from tests.support.outbound_envoy import Dialled, Way
+
+CART = Dialled("10.96.0.10", 80)
+OUT = Dialled("203.0.113.9", 80)
+SERVICES = ("cart.shop:80", "till.shop:80", "mug.shop:80")
+EDITS = 100
+CLIENTS = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+async def one_loop() -> AsyncIterator[None]:
+    """One loop for all tests: gRPC tells some of its ends late, and to the loop they began on."""
+    yield
+    for _ in range(100):
+        await breathe()
+
+
+def service(name: str, last: int) -> Compact:
+    return {"svc": f"shop/{name}", "ip": f"10.96.0.{last}", "ports": [80]}
+
+
+def world(*objects: Compact) -> World:
+    return World(
+        {"ns": "shop"},
+        {"ns": "linkerd-egress"},
+        {"pod": "shop/me", "ip": "10.1.0.9", "meshed": True, "proxy": "envoy", "sa": "me"},
+        service("cart", 10),
+        *objects,
+        service_networks=("10.96.0.0/16",),
+        cluster_networks=("10.0.0.0/8",),
+    )
+
+
+def split(*backends: tuple[str, int], name: str = "r", **said: object) -> Compact:
+    listed = [[one, 80, weight] for one, weight in backends]
+    return {"route": f"shop/{name}", "service": "cart", "port": 80, "backends": listed, **said}
+
+
+async def status(out: Way, to: Dialled, **said: Any) -> int | None:  # noqa: ANN401
+    answer = await out.ask(to, **said)
+    return answer.status if answer is not None else None
+
+
+class Load:
+    """Clients that ask again and again; what came of it."""
+
+    def __init__(self, out: Way) -> None:
+        self.out = out
+        self.over = False
+        self.found: Counter[str] = Counter()
+
+    async def client(self) -> None:
+        while not self.over:
+            answer = await self.out.ask(CART)
+            seen = json.loads(answer.body) if answer and answer.status == 200 else {}
+            fault = "closed" if answer is None else f"{answer.status} {answer.body}"
+            self.found[seen.get("app") or fault] += 1
+
+    async def asked(self, more: int) -> None:
+        """Wait until this many more requests were answered."""
+        enough = self.found.total() + more
+        while self.found.total() < enough:
+            await CLOCK.sleep(PAUSE)
+
+
+@asynccontextmanager
+async def load(out: Way) -> AsyncIterator[Load]:
+    made = Load(out)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CLIENTS):
+            group.create_task(made.client())
+        try:
+            yield made
+        finally:
+            made.over = True
+
+
+def edits(dice: Random) -> list[tuple[list[Compact], list[str]]]:
+    """Edits of routes and Services that never leave a request without somewhere to go."""
+    till, mug = service("till", 11), service("mug", 12)
+    old: Mapping[str, object] = {"created": "2020-01-01T00:00:00Z"}
+    cycle: list[tuple[list[Compact], list[str]]] = [
+        ([split(("cart", 1))], []),
+        ([till], []),
+        ([split(("cart", 3), ("till", dice.randint(1, 5)))], []),
+        ([split(("till", 1))], []),
+        ([mug, split(("till", 1), ("mug", 1))], []),
+        ([split(("mug", 1), name="first", **old)], []),
+        ([split(("mug", 1))], ["route shop/first"]),
+        ([], ["svc shop/till"]),
+        ([split(("cart", 1), ("mug", 0))], []),
+        ([], ["route shop/r"]),
+    ]
+    return cycle
+
+
+async def test_edits_of_routes_cost_no_request(tmp_path: Path) -> None:
+    dice = Random(7)
+    async with live(tmp_path, world(), *SERVICES) as mesh, load(mesh.way) as clients:
+        steps = [step for _ in range(EDITS // 10) for step in edits(dice)]
+        for applied, gone in steps:
+            mesh.world.apply(*applied)
+            mesh.world.delete(*gone)
+            await clients.asked(6)
+        await mesh.settled()
+    apps = {f"p80.{name}.shop.here.internal.trust.mesh.test" for name in ("cart", "till", "mug")}
+    assert clients.found.keys() == apps, clients.found
+    assert len(steps) == EDITS
+    assert clients.found.total() >= 6 * EDITS
+
+
+async def egress(mesh: Live, policy: str) -> None:
+    await mesh.apply({"egress": "linkerd-egress/all", "policy": policy})
+
+
+async def test_what_may_leave_changes_in_place(tmp_path: Path) -> None:
+    async with live(tmp_path, world(), *SERVICES) as mesh:
+        out = mesh.way
+        reader, writer = await out.connect(OUT)
+
+        async def again() -> int:
+            """One more request on the connection that is open all the time."""
+            writer.write(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+            return int(head.split(b" ")[1])
+
+        await egress(mesh, "Allow")
+        assert await status(out, OUT) == 200
+        assert await again() == 200
+        await egress(mesh, "Deny")
+        assert await again() == 403
+        assert await status(out, OUT) == 403
+        assert await out.exchange(OUT, b"bytes") == b""
+        route = {"route": "shop/r", "egress": "all", "of": "linkerd-egress", "port": 80}
+        await mesh.apply({**route, "hosts": ["a.test"]})
+        assert await status(out, OUT, host="a.test") == 200
+        assert await status(out, OUT, host="b.test") == 403
+        await mesh.delete("route shop/r")
+        assert await status(out, OUT, host="a.test") == 403
+        await egress(mesh, "Allow")
+        assert await again() == 200
+        writer.close()
+        await mesh.delete("egress linkerd-egress/all")
+        assert await status(out, OUT) == 200
+        assert await out.exchange(OUT, b"bytes") == b"passthrough"
+
+
+async def test_a_network_of_ones_own_hides_the_global_ones_at_once(tmp_path: Path) -> None:
+    async with live(tmp_path, world(), *SERVICES) as mesh:
+        await egress(mesh, "Allow")
+        assert await status(mesh.way, OUT) == 200
+        own: Compact = {"egress": "shop/own", "policy": "Deny", "networks": ["203.0.113.0/24"]}
+        await mesh.apply(own)
+        assert await status(mesh.way, OUT) == 403
+        assert await status(mesh.way, Dialled("198.51.100.1", 80)) == 200
+        await mesh.delete("egress shop/own")
+        assert await status(mesh.way, OUT) == 200
