@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.controllers import federated, linkstatus, mirror, reports
+from isthmus.controllers import federated, linkstatus, mirror, mirrorspaces, reports
 from isthmus.controllers.settings import SETTINGS
 from isthmus.controllers.time import FLOOR
 from isthmus.engine import Database, Put, Table
@@ -231,7 +231,7 @@ def answers(db: Database) -> dict[tuple[Any, ...], Any]:
                 found["claims", key] = db.read(claims, key)
                 found["members", key] = db.read(members, key)
     for key in db.read(linkstatus.keys, Place(CLUSTER, MC)):
-        found["link", key] = db.read(linkstatus.plan, key), db.read(linkstatus.namespaces, key)
+        found["link", key] = db.read(linkstatus.plan, key), db.read(mirrorspaces.plan, key)
         found["refusal", key] = db.read(refusal, key), db.read(namespaces_of, key)
         for which in reports.Which:
             found["listing", key, which] = db.read(reports.listing, key, which)

@@ -32,6 +32,7 @@ from isthmus.controllers import (
     linkstatus,
     mirror,
     mirroring,
+    mirrorspaces,
     namespaces,
     rejections,
     replicasets,
@@ -74,8 +75,8 @@ CONTROLLERS: tuple[Controller, ...] = (
     Controller("proxy-rejections", rejections.keys, rejections.plan),
     Controller(reports.MIRRORS, mirror.keys, mirror.plan),
     Controller(reports.FEDERATED, federated.keys, federated.plan),
-    Controller("link-status", linkstatus.keys, linkstatus.plan),
-    Controller("mirrored-namespaces", linkstatus.keys, linkstatus.namespaces),
+    Controller("link-status", linkstatus.keys, linkstatus.plan, rest=linkstatus.REST),
+    Controller("mirrored-namespaces", mirrorspaces.keys, mirrorspaces.plan),
     Controller("serviceprofile-status", serviceprofiles.keys, serviceprofiles.plan),
 )
 """Every controller of a cluster whose objects live in our own store."""

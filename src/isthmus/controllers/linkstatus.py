@@ -23,18 +23,17 @@ from isthmus.controllers.reports import MOST, Listing, Which, failures, listing
 from isthmus.controllers.steps import JSON, Create, Delete, Plan, Update, canonical
 from isthmus.engine import View, query
 from isthmus.mesh.census import BY_OWNER, CENSUS, CensusKey, Place
-from isthmus.mesh.exports import MIRROR_CLUSTER, MIRRORED, namespaces_of, synced
+from isthmus.mesh.exports import synced
 from isthmus.mesh.linked import refusal, staleness_problem
 from isthmus.mesh.links import LINK_HEALTH, LINK_STATUS, LINKS, LinkHealth, Reached
-from isthmus.mesh.tables import NAMESPACES
 from isthmus.model.key import ObjectKey
 from isthmus.model.multicluster import GROUP, LINK, Link, LinkStatus, Report
 
+REST: Final = 1.0
+"""Seconds between two writes of one status: it may list many Services."""
 EVENTS: Final = 16
 """Events of one Link."""
 SKIPPED: Final = "ServiceMirroringSkipped"
-CREATE_NAMESPACES: Final = "multicluster.isthmus.dev/create-namespaces"
-"""Annotation of a Link: "true" makes namespaces here that its Services need."""
 OURS: Final = ("Accepted", "CredentialsValid", "Reachable", "Stale", "GatewayAlive", "Listed")
 
 
@@ -238,26 +237,3 @@ def _event(key: ObjectKey, row: Link, report: Report) -> tuple[str, bytes]:
         "reportingComponent": "isthmus-service-mirror",
     }
     return name, canonical(document)
-
-
-# ------------------------------------------------------------------------------- namespaces
-
-
-@query
-def namespaces(db: View, key: ObjectKey) -> Plan:
-    """The namespaces that a Link's Services need, if it asks for that; they are never deleted."""
-    row = LINKS.get(db, key)
-    asked = row is not None and row.metadata.annotations.get(CREATE_NAMESPACES) == "true"
-    if row is None or not asked or refusal(db, key) is not None:
-        return ()
-    return tuple(
-        Create("namespaces", "", name, canonical(_namespace(name, row.spec.target_cluster_name)))
-        for name in namespaces_of(db, key)
-        if NAMESPACES.get(db, ObjectKey(key.cluster, "", name)) is None
-    )
-
-
-def _namespace(name: str, cluster: str) -> JSON:
-    labels = {MIRRORED: "true", MIRROR_CLUSTER: cluster}
-    metadata = {"name": name, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}

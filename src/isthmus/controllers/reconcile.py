@@ -43,11 +43,16 @@ T = TypeVar("T")
 
 
 class Controller(NamedTuple):
-    """One controller: its name in logs, the query that lists its keys, the query that plans."""
+    """One controller: its name in logs, the query that lists its keys, the query that plans.
+
+    No two controllers share a query. `rest`: seconds between two writes for one key, where a write
+    is dear and the newest state is all that counts.
+    """
 
     name: str
     keys: Query[[Place], Sequence[Any]]
     plan: Query[[Any], Plan]
+    rest: float = 0.0
 
 
 class Means(NamedTuple):
@@ -112,6 +117,10 @@ class Waiting:
         self._busy.add(duty)
         return duty
 
+    def calm(self, duty: Duty) -> None:
+        """What was asked for while the duty was attended is seen to otherwise."""
+        self._again.discard(duty)
+
     def done(self, duty: Duty) -> None:
         """The worker let go of the duty."""
         self._busy.discard(duty)
@@ -150,6 +159,7 @@ class Reconciler:
         self._listed: dict[tuple[Controller, Place], tuple[Any, ...]] = {}
         self._failures: dict[Duty, int] = {}
         self._pauses: dict[Duty, Alarm] = {}
+        self._resting: dict[Duty, Alarm] = {}
 
     async def run(self) -> None:
         """Attend until cancelled. Begins when the board has absorbed the store once."""
@@ -166,7 +176,8 @@ class Reconciler:
     @property
     def idle(self) -> bool:
         """Nothing to attend now; something may still wait for its pause or for a moment."""
-        return self._waiting.idle and not self._pauses
+        delayed = any(writes(self._plans.get(duty, ())) for duty in self._resting)
+        return self._waiting.idle and not self._pauses and not delayed
 
     @property
     def attended(self) -> int:
@@ -175,9 +186,9 @@ class Reconciler:
 
     def _forget_all(self) -> None:
         self._timekeeper.stop()
-        for alarm in self._pauses.values():
+        for alarm in (*self._pauses.values(), *self._resting.values()):
             alarm.cancel()
-        for held in (self._pauses, self._failures, self._plans, self._listed):
+        for held in (self._pauses, self._resting, self._failures, self._plans, self._listed):
             held.clear()
         self._waiting = Waiting()
 
@@ -228,13 +239,14 @@ class Reconciler:
         self._expect(self._plans.pop(duty, ()), ())
         self._forgive(duty)
         self._waiting.discard(duty)
-        if alarm := self._pauses.pop(duty, None):
-            alarm.cancel()
+        for alarms in (self._pauses, self._resting):
+            if alarm := alarms.pop(duty, None):
+                alarm.cancel()
 
     def _notice(self, duty: Duty, plan: Plan) -> None:
         self._expect(self._plans.get(duty, ()), plan)
         self._plans[duty] = plan
-        if writes(plan):
+        if writes(plan) and duty not in self._resting:
             self._waiting.add(duty)
 
     def _expect(self, before: Plan, now: Plan) -> None:
@@ -268,7 +280,21 @@ class Reconciler:
             self._fail(duty, steps, faults)
             return
         self._forgive(duty)
-        if left:
+        if steps and duty.controller.rest and duty in self._plans:
+            self._let_rest(duty)
+        elif left:
+            self._waiting.add(duty)
+
+    def _let_rest(self, duty: Duty) -> None:
+        """Nothing for this key for a while; then what the tables say by that time."""
+        self._waiting.calm(duty)
+        self._resting[duty] = self._clock.call_later(
+            duty.controller.rest, lambda: self._rested(duty)
+        )
+
+    def _rested(self, duty: Duty) -> None:
+        del self._resting[duty]
+        if self._look(duty):
             self._waiting.add(duty)
 
     def _look(self, duty: Duty) -> tuple[Write, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -34,8 +34,8 @@ from isthmus.model.core import Service
 from isthmus.model.key import ObjectKey
 from isthmus.model.multicluster import MirroredCondition, Report, ServiceRef
 
-MOST: Final = 1000
-"""Reports in each list."""
+MOST: Final = 500
+"""Reports in each list: the document of a status is checked as a whole, at every write."""
 NAMED: Final = "linkerd.io/service-mirror"
 MIRRORS: Final = "mirrors"
 FEDERATED: Final = "federated-services"
@@ -104,28 +104,35 @@ def shard(
     return found[at] if at < len(found) else ()
 
 
+class Heap(NamedTuple):
+    """The reports of one heap."""
+
+    bad: tuple[Report, ...]
+    good: tuple[Report, ...]
+
+
 @query
-def reports_of(
-    db: View, link: ObjectKey, which: Which, namespace: str, at: int
-) -> tuple[Report, ...]:
+def reports_of(db: View, link: ObjectKey, which: Which, namespace: str, at: int) -> Heap:
     """The reports of one heap."""
     outcome = mirror_outcome if which is Which.MIRROR else member_outcome
     found = ((each, outcome(db, link, each)) for each in shard(db, link, which, namespace, at))
-    return tuple(_report(each, what) for each, what in found if what is not None)
+    told = [(what.good, _report(each, what)) for each, what in found if what is not None]
+    bad = tuple(report for good, report in told if not good)
+    return Heap(bad, tuple(report for good, report in told if good))
 
 
 @query
 def listing(db: View, link: ObjectKey, which: Which) -> Listing:
-    """The list of a Link's status, by namespace and name."""
-    found = [
+    """The list of a Link's status, by namespace and name; where not all fit, what failed does."""
+    heaps = [
         reports_of(db, link, which, namespace, at)
         for namespace in namespaces_of(db, link)
         for at in range(len(shards(db, link, which, namespace)))
     ]
-    every = list(chain.from_iterable(found))
-    if len(every) > MOST:
-        every.sort(key=lambda one: (one.conditions[0].status == "True", _order(one)))
-    return Listing(tuple(sorted(every[:MOST], key=_order)), max(0, len(every) - MOST))
+    bad = chain.from_iterable(heap.bad for heap in heaps)
+    kept = list(islice(chain(bad, *(heap.good for heap in heaps)), MOST))
+    more = sum(len(heap.bad) + len(heap.good) for heap in heaps) - len(kept)
+    return Listing(tuple(sorted(kept, key=_order)), more)
 
 
 def _order(one: Report) -> tuple[str, str]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.controllers.merge import REMOVE, TOUCH, merged
+from isthmus.controllers.merge import GONE, REMOVE, TOUCH, merged
 from isthmus.errors import Conflict
 from isthmus.model import Document
 
@@ -74,3 +74,33 @@ def test_a_second_controller_is_refused() -> None:
     with pytest.raises(Conflict, match="X 1 controls"):
         merged(held, {"ownerReferences": [owner("2", controller=True)]}, NOW)
     assert merged(held, {"ownerReferences": [owner("1", controller=True)]}, NOW) == held
+
+
+def test_a_condition_may_be_taken_away() -> None:
+    document = {"conditions": [condition("A", "True"), condition("B", "True")]}
+    patch = {"conditions": [{"type": "A", "$patch": GONE}, {"type": "C", "$patch": GONE}]}
+    assert merged(document, patch, NOW) == {"conditions": [condition("B", "True")]}
+
+
+def report(name: str, *conditions: Document) -> Document:
+    return {"remoteRef": {"name": name}, "conditions": list(conditions)}
+
+
+def test_reports_are_replaced_and_keep_the_times_of_what_did_not_move() -> None:
+    same = condition("Mirrored", "True", message="old", lastTransitionTime=OLD)
+    moved = condition("Mirrored", "True", lastTransitionTime=OLD)
+    held = {"mirrorServices": [report("a", same), report("b", moved), report("gone", same)]}
+    wanted = [
+        report("new", condition("Mirrored", "True")),
+        report("a", condition("Mirrored", "True", message="new")),
+        report("b", condition("Mirrored", "False")),
+    ]
+    assert merged(held, {"mirrorServices": wanted}, NOW)["mirrorServices"] == [
+        report("new", condition("Mirrored", "True", lastTransitionTime=NOW)),
+        report("a", condition("Mirrored", "True", message="new", lastTransitionTime=OLD)),
+        report("b", condition("Mirrored", "False", lastTransitionTime=NOW)),
+    ]
+
+
+def test_a_list_of_reports_may_be_empty() -> None:
+    assert merged({}, {"federatedServices": []}, NOW) == {"federatedServices": []}

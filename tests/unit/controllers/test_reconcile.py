@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from isthmus import controllers
@@ -17,12 +18,20 @@ from isthmus.controllers import Settings, Wiring, admissions, build
 from isthmus.controllers.lives import TERMINATING
 from isthmus.controllers.reconcile import Controller, Duty, Reconciler, Waiting
 from isthmus.controllers.steps import Update
-from isthmus.engine import Database, View, query
+from isthmus.controllers.trouble import TROUBLE
+from isthmus.engine import Database, Put, View, query
 from isthmus.errors import Cause, Forbidden, NotFound
-from isthmus.mesh import SOURCES
+from isthmus.mesh import ALSO, SOURCES
 from isthmus.mesh.census import CENSUS, Place, facts
-from isthmus.mesh.tables import NAMESPACES
-from isthmus.model import Document, ObjectKey
+from isthmus.mesh.clusters import LINKED
+from isthmus.mesh.clusters import Cluster as LinkedCluster
+from isthmus.mesh.settings import SETTINGS as MESH_SETTINGS
+from isthmus.mesh.settings import WHOLE, MeshSettings
+from isthmus.mesh.tables import NAMESPACES, SERVICES
+from isthmus.model import Document, Key, ObjectKey
+from isthmus.model.core import Service
+from isthmus.model.core.service import ServicePort, ServiceSpec
+from isthmus.model.meta import Meta
 from isthmus.store import Memory
 from isthmus.store.objects import Objects, Proposed, Verdict
 from tests.support.controlled import CLUSTER, KINDS, NETWORKS, sign
@@ -66,7 +75,8 @@ class Running:
 
     def new_board(self, db: Database) -> Board:
         intakes = {name: Intake(*source) for name, source in SOURCES.items()}
-        where = Intakes(intakes, Intake(CENSUS, facts))
+        also = {name: Intake(*source) for name, source in ALSO.items()}
+        where = Intakes(intakes, Intake(CENSUS, facts), also)
         return Board(
             db, CLUSTER, self.store, where, clock=self.clock, random=Random(2), log=self.log
         )
@@ -285,3 +295,89 @@ async def test_a_duty_has_one_worker_at_a_time_and_is_not_forgotten() -> None:
     waiting.done(one)
     waiting.done(two)
     assert waiting.idle
+
+
+def test_no_two_controllers_share_a_query() -> None:
+    """The shell finds a controller by its queries."""
+    for named in ("name", "keys", "plan"):
+        found = [getattr(each, named) for each in controllers.CONTROLLERS]
+        assert len(set(found)) == len(found)
+
+
+# ------------------------------------------------------------- what writes of Links show
+
+
+EAST = ObjectKey("east", "shop", "cart")
+LINK = "links.multicluster.linkerd.io"
+
+
+async def linked(here: Running) -> None:
+    """A Link to `east`, and one export there."""
+    here.db.commit([Put(MESH_SETTINGS, WHOLE, MeshSettings(cluster=CLUSTER))])
+    await here.pass_time()
+    await here.create(namespace())
+    await here.create(namespace("links"))
+    spec = {"targetClusterName": "east", "clusterCredentialsSecret": "to-east"}
+    selector = {"matchLabels": {"mirror.linkerd.io/exported": "remote-discovery"}}
+    metadata = {"name": "east", "namespace": "links"}
+    link = {"apiVersion": "multicluster.linkerd.io/v1alpha3", "kind": "Link", "metadata": metadata}
+    await here.create({**link, "spec": {**spec, "remoteDiscoverySelector": selector}})
+    here.db.commit([Put(LINKED, "east", LinkedCluster("cluster.local", "cluster.local"))])
+    export(here, "cart")
+
+
+def export(here: Running, *names: str) -> None:
+    labels = {"mirror.linkerd.io/exported": "remote-discovery"}
+    row = Service(metadata=Meta(labels=labels), spec=ServiceSpec(ports=(ServicePort(port=80),)))
+    here.db.commit([Put(SERVICES, EAST._replace(name=name), row) for name in names])
+
+
+async def reports(here: Running) -> dict[str, Document]:
+    found = await here.store.get(Key(LINK, "links", "east"))
+    assert found is not None
+    status = msgspec.json.decode(found.value).get("status") or {}
+    listed = status.get("mirrorServices") or []
+    return {each["remoteRef"]["name"]: each["conditions"][0] for each in listed}
+
+
+async def test_a_write_that_is_refused_is_told_until_it_succeeds() -> None:
+    here = Running()
+    here.whims.refused.add("cart-east")
+    async with here.running():
+        await linked(here)
+        await here.pass_time(5)
+        told = (await reports(here))["cart"]
+        assert (told["status"], told["reason"]) == ("False", "Error")
+        assert "cart-east may not be" in told["message"]
+        here.whims.refused.clear()
+        await here.pass_time(40)
+        assert await here.names("services") == ["cart-east"]
+        told = (await reports(here))["cart"]
+        assert (told["status"], told["reason"]) == ("True", "Mirrored")
+        assert not TROUBLE.rows(here.db)
+
+
+async def test_a_status_is_not_written_for_each_of_many_exports() -> None:
+    here = Running()
+    async with here.running():
+        await linked(here)
+        await here.pass_time(3)
+        before = here.whims.tries.count("east")
+        for at in range(10):
+            export(here, f"s{at}")
+            await here.pass_time(0.1)
+        await here.pass_time(3)
+        assert len(await reports(here)) == 11
+        assert here.whims.tries.count("east") - before <= 3
+        assert all(each.idle for each in here.reconcilers)
+
+
+async def test_a_replica_that_does_not_hear_the_other_cluster_changes_nothing() -> None:
+    here = Running()
+    async with here.running(replicas=2):
+        await linked(here)
+        await here.pass_time(10)
+        assert await here.names("services") == ["cart-east"]
+        before = here.store.revision
+        await here.pass_time(10)
+        assert here.store.revision == before
