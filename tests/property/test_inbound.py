@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.dialects.envoy import Asker, EnvoyDialect
-from isthmus.dialects.linkerd import inbound_faults, server_policy
+from isthmus.dialects.linkerd import inbound_faults, server_faults, server_policy
 from isthmus.dialects.linkerd.inbound import server
 from isthmus.ir.decide import Admit
 from isthmus.ir.decide import inbound as decide
@@ -27,7 +27,7 @@ from isthmus.mesh.inbound import inbound
 from isthmus.mesh.inbound_routes import inbound_route_faults, refused_by_server
 from isthmus.mesh.rate_limits import limit_state
 from isthmus.mesh.routes import parents
-from isthmus.mesh.servers import covered_workloads, covering_server, overlaps
+from isthmus.mesh.servers import covered_workloads, covering_server, described_ports, overlaps
 from isthmus.model.key import ObjectKey
 from isthmus.proto.xds import LISTENER, ROUTES
 from tests.support.compact import Compact
@@ -162,6 +162,8 @@ def meanings(held: World) -> Iterator[Cell]:
     for name in ("a", "b"):
         yield covered_workloads, key(name)
         yield overlaps, key(name)
+        yield described_ports, key(name)
+        yield server_faults, key(name)
     for name in ("p", "q"):
         yield authorization_policy, key(name)
     yield server_authorization, key("z")

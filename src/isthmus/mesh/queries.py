@@ -83,6 +83,7 @@ from isthmus.mesh.scope import (
     scope,
     upstreams_of,
 )
+from isthmus.mesh.servers import described_ports
 from isthmus.mesh.services import PortState, SetKey, Topology, get_refusal, port_state
 from isthmus.mesh.sets import sets
 from isthmus.mesh.settings import Http2Params, MeshSettings, settings
@@ -103,7 +104,7 @@ from isthmus.mesh.targets import (
     through_gateway,
     trust_domain,
 )
-from isthmus.mesh.workloads import is_opaque, node_of, workload_identity
+from isthmus.mesh.workloads import behind_linkerd, is_opaque, node_of, workload_identity
 from isthmus.model.annotations import Accrual, AccrualMode, LoadBias
 from isthmus.model.key import ObjectKey
 
@@ -161,8 +162,10 @@ __all__ = [
     "accrual",
     "accrues_by_rate",
     "answerers",
+    "behind_linkerd",
     "classed",
     "consumer_class",
+    "described_ports",
     "egress_names",
     "egress_place",
     "endpoint",

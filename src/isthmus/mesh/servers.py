@@ -6,12 +6,12 @@ without effect there, which is a value for their conditions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from isthmus.engine import View, query
 from isthmus.ir.inbound import Speech
 from isthmus.ir.names import Origin, Ref, Value
+from isthmus.ir.proxy import InboundName
 from isthmus.mesh.policy_tables import (
     EXTERNAL_WORKLOADS,
     POLICY_GROUP,
@@ -135,6 +135,17 @@ def covered_workloads(db: View, server: ObjectKey) -> tuple[Ref, ...]:
 
 
 @query
+def described_ports(db: View, server: ObjectKey) -> tuple[InboundName, ...]:
+    """The ports of workloads that a Server describes: those where no older one does."""
+    return tuple(
+        InboundName(workload, port)
+        for workload in covered_workloads(db, server)
+        for port in ports_covered(db, server, workload)
+        if covering_server(db, workload, port) == server
+    )
+
+
+@query
 def overlaps(db: View, server: ObjectKey) -> tuple[Overlap, ...]:
     """Where a Server has no effect because of an older one."""
     found: list[Overlap] = []
@@ -148,14 +159,17 @@ def lost_ports(db: View, server: ObjectKey, workload: Ref) -> tuple[Overlap, ...
     """The ports of one workload that a Server covers and that another one has before it."""
     return tuple(
         Overlap(workload, port, winner)
-        for port in _ports_of(db, server, workload)
+        for port in ports_covered(db, server, workload)
         if (winner := covering_server(db, workload, port)) not in (None, server)
     )
 
 
-def _ports_of(db: View, server: ObjectKey, workload: Ref) -> Iterator[int]:
+@query
+def ports_covered(db: View, server: ObjectKey, workload: Ref) -> tuple[int, ...]:
+    """The ports of a workload that a Server it selects is about, whether or not it counts there."""
     row = SERVERS.get(db, server)
-    if row is not None and isinstance(row.spec.port, int):
-        yield row.spec.port
-    elif row is not None:
-        yield from (at for name, at in tcp_ports(db, workload) if name == row.spec.port)
+    if row is None:
+        return ()
+    if isinstance(row.spec.port, int):
+        return (row.spec.port,) if row.spec.port else ()
+    return tuple(at for name, at in tcp_ports(db, workload) if name == row.spec.port)

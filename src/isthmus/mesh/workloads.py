@@ -79,6 +79,13 @@ def workload_identity(db: View, workload: Ref) -> Identity | None:
 
 
 @query
+def behind_linkerd(db: View, workload: Ref) -> bool:
+    """Whether a linkerd2-proxy stands before a workload; of machines outside nobody knows."""
+    facts = pod_facts(db, workload_key(workload)) if is_pod(workload) else None
+    return facts is not None and facts.proxy is not None and not facts.proxy.envoy
+
+
+@query
 def node_of(db: View, workload: Ref) -> str:
     """The node that a workload is on, "" where there is none."""
     return (pod_node(db, workload_key(workload)) or "") if is_pod(workload) else ""

@@ -12,7 +12,13 @@ from isthmus.mesh.inbound import inbound
 from isthmus.mesh.inbound_routes import inbound_route_faults, refused_by_server
 from isthmus.mesh.rate_limits import LimitState, limit_state
 from isthmus.mesh.routes import parents
-from isthmus.mesh.servers import Overlap, covered_workloads, covering_server, overlaps
+from isthmus.mesh.servers import (
+    Overlap,
+    covered_workloads,
+    covering_server,
+    described_ports,
+    overlaps,
+)
 from isthmus.mesh.workloads import external_ref, pod_ref
 from isthmus.model.key import ObjectKey
 from tests.support.compact import Compact
@@ -68,6 +74,8 @@ def test_the_loser_of_an_overlap_is_told_where_and_to_whom() -> None:
     assert world.db.read(overlaps, key("young")) == (Overlap(ME, 8080, key("old")),)
     assert world.db.read(overlaps, key("old")) == ()
     assert world.db.read(covering_server, ME, 9090) == key("young")
+    assert world.db.read(described_ports, key("young")) == (InboundName(ME, 9090),)
+    assert world.db.read(described_ports, key("old")) == (InboundName(ME, 8080),)
 
 
 def test_a_server_that_selects_nothing_protects_nothing() -> None:

@@ -21,7 +21,7 @@ from isthmus.dialects.linkerd.destination import (
 )
 from isthmus.dialects.linkerd.faults import faults
 from isthmus.dialects.linkerd.inbound import inbound_question, server_policy
-from isthmus.dialects.linkerd.inbound_faults import inbound_faults
+from isthmus.dialects.linkerd.inbound_faults import inbound_faults, server_faults
 from isthmus.dialects.linkerd.outbound import outbound_policy, outbound_question
 from isthmus.dialects.linkerd.policy_faults import policy_faults
 
@@ -40,5 +40,6 @@ __all__ = [
     "policy_faults",
     "profile_bytes",
     "profile_question",
+    "server_faults",
     "server_policy",
 ]

@@ -13,7 +13,7 @@ from isthmus.ir.inbound import Inbound, paths_decide
 from isthmus.ir.names import AnyIdentity, IdentitySuffix, Source
 from isthmus.ir.proxy import InboundName
 from isthmus.ir.rules import HeaderChange, Mirror, Redirect, Rewrite, RuleFilter
-from isthmus.mesh.queries import inbound
+from isthmus.mesh.queries import ObjectKey, behind_linkerd, described_ports, inbound
 
 RAW_PATHS: Final = "RawPathMatching"
 _RAW: Final = "paths are compared as they were sent: //, %2e or ; may lead past a route"
@@ -25,10 +25,22 @@ def inbound_faults(db: View, name: InboundName) -> tuple[Unsupported, ...]:
     return tuple(dict.fromkeys(_faults(inbound(db, name))))
 
 
+@query
+def server_faults(db: View, server: ObjectKey) -> tuple[Unsupported, ...]:
+    """The same of all ports that a Server describes, where a linkerd2-proxy stands before them."""
+    told = (
+        inbound_faults(db, name)
+        for name in described_ports(db, server)
+        if behind_linkerd(db, name.workload)
+    )
+    return tuple(dict.fromkeys(fault for faults in told for fault in faults))
+
+
 def _faults(found: Inbound) -> Iterator[Unsupported]:
     for route in found.http_routes:
         if paths_decide((route,)):
-            yield Unsupported(route.source, RAW_PATHS, DIALECT, _RAW)
+            for source in (route.source, *(one.source for one in route.authorizations)):
+                yield Unsupported(source, RAW_PATHS, DIALECT, _RAW)
         for rule in route.rules:
             yield from _filters(route.source, rule.filters, grpc=False)
             if not all(list(http_matches(one)) for one in rule.matches):

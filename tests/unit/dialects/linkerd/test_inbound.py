@@ -9,6 +9,7 @@ from isthmus.dialects.linkerd import (
     Fault,
     inbound_faults,
     inbound_question,
+    server_faults,
     server_policy,
 )
 from isthmus.dialects.linkerd.inbound import grpc_filters, http_filters, server
@@ -316,9 +317,19 @@ def rule(path: str, *filters: dict[str, Any]) -> dict[str, Any]:
 
 def test_policies_that_paths_decide_are_weak_where_paths_are_raw() -> None:
     assert faults({"hr": "shop/all", "for": "web", "rules": [rule("/")]}) == []
-    assert faults({"hr": "shop/some", "for": "web", "rules": [rule("/a")]}) == [
-        ("RawPathMatching", "some")
-    ]
+    some = {"hr": "shop/some", "for": "web", "rules": [rule("/a")]}
+    by = {"az": "shop/by", "for": ["HTTPRoute.gateway.networking.k8s.io", "some"]}
+    assert faults(some, by) == [("RawPathMatching", "some"), ("RawPathMatching", "by")]
+
+
+def test_faults_of_a_server_are_those_of_linkerd2_proxies_behind_it() -> None:
+    server = {"server": "shop/web", "pods": {"app": "me"}, "port": 8080}
+    some = {"hr": "shop/some", "for": "web", "rules": [rule("/a")]}
+    key = ObjectKey(LOCAL, "shop", "web")
+    world = World(POD, server, some)
+    assert [one.feature for one in world.db.read(server_faults, key)] == ["RawPathMatching"]
+    world.apply({**POD, "proxy": "envoy"})
+    assert world.db.read(server_faults, key) == ()
 
 
 def test_filters_that_a_proxy_does_not_do_are_told() -> None:
