@@ -10,6 +10,7 @@ Its words:
 - `Batch`: a bounded buffer of events, taken many at a time; a full one holds its writer back.
 - `Gate`: how many connections may be open, in all and from one address.
 - `supervise`: run something again when it fails, with growing pauses.
+- `race`, `together`: several tasks; the first failure ends all, and no cancellation is lost.
 - `deadline`: the block must end in time, or `isthmus.errors.DeadlineExceeded` says what did not.
 - `SniffingListener`: one port for TLS and plain protocols, told apart by the first byte.
 """
@@ -20,6 +21,7 @@ from isthmus.aio.deadline import Deadline, deadline
 from isthmus.aio.gate import Gate, Visit
 from isthmus.aio.latest import Latest, Watch
 from isthmus.aio.manual import ManualClock
+from isthmus.aio.race import race, together
 from isthmus.aio.sniff import Arrival, SniffingListener
 from isthmus.aio.supervise import Backoff, Log, supervise
 
@@ -40,5 +42,7 @@ __all__ = [
     "Watch",
     "breathe",
     "deadline",
+    "race",
     "supervise",
+    "together",
 ]

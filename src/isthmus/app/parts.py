@@ -192,7 +192,9 @@ class Parts:
         self.runs.append((name, partial(self._means.keep, name, reconciler.run)))
 
     def _start_links(self) -> None:
-        place = links.Place(self._board, self._store, links.remote(intakes()), self._means)
+        place = links.Place(
+            self._board, self._store, self._objects, links.remote(intakes()), self._means
+        )
         self._links = links.Links(self._config.cluster, place)
         self.runs.append(("links", partial(self._means.keep, "links", self._links.run)))
         self._readings += links.figures_of(self._links, self._means.clock)

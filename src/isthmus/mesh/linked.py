@@ -7,6 +7,7 @@ Refusal, and troubles no other Link.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -21,6 +22,8 @@ from isthmus.model.annotations import KEEP, Problem, Staleness, staleness
 from isthmus.model.key import ObjectKey
 from isthmus.model.multicluster import Link, ProbeSpec, seconds
 from isthmus.model.names import subdomain_problems
+
+_PATH: Final = re.compile(r"/[!-~]{0,1024}")
 
 MOST: Final = 256
 """Clusters linked at a time."""
@@ -178,7 +181,7 @@ def probe(row: Link) -> Probe | None:
     return Probe(
         hosts[:16],
         _number(said.port, 1, 65_535) or int(usual.port),
-        said.path if said.path.startswith("/") else usual.path,
+        said.path if _PATH.fullmatch(said.path) else usual.path,
         _span(said.period, usual.period),
         _span(said.timeout, usual.timeout),
         _number(said.failure_threshold, 1, 100) or int(usual.failure_threshold),

@@ -52,6 +52,8 @@ class Health:
     def __init__(self) -> None:
         self.heard: float | None = None
         """When the serving connection heard something last; None before the first sync."""
+        self.shown = False
+        """The tables hold what was heard."""
         self.fault: Fault | None = None
         """Why there is no serving connection now."""
         self.newer: Fault | None = None
@@ -65,16 +67,24 @@ class Health:
         self.skew = 0.0
         self.data_plane = DataPlane.UNKNOWN
         self.gateway_alive: bool | None = None
+        self.gateway_latency: float | None = None
+        """Seconds of the last answer of its probe; None if that failed."""
+        self.expires: float | None = None
+        """When the token in use ends, seconds since the epoch by the other cluster's clock."""
         self.staleness: Staleness = KEEP
 
     @property
     def synced(self) -> bool:
-        """Its objects were listed once."""
-        return self.heard is not None
+        """Its objects are in the tables."""
+        return self.heard is not None and self.shown
 
     def silent(self, now: float) -> bool:
         """Synced once, and nothing was heard since a while."""
         return self.heard is not None and now - self.heard >= SILENCE
+
+    def doubted(self, now: float) -> bool:
+        """Nothing new is known of the cluster: whether it lives must be asked elsewhere."""
+        return self.synced and self.state(now) is not Reached.SYNCED
 
     def silence(self, now: float) -> float:
         """Seconds since something was heard; 0 while all is well, and before the first sync."""
@@ -83,7 +93,7 @@ class Health:
     def state(self, now: float) -> Reached:
         """The one word for it."""
         refused = self.fault is not None and self.fault.refused
-        if self.heard is None:
+        if not self.synced:
             return Reached.REFUSED if refused else Reached.CONNECTING
         if not refused and not self.silent(now):
             return Reached.SYNCED

@@ -128,7 +128,9 @@ class Links:
             link, health = running.watcher.wanted.value.link, running.watcher.health
             if link is not None and link not in found:
                 row = self._dated(link, health.state(now), *health.words(now))
-                found[link] = structs.replace(row, gateway_alive=health.gateway_alive)
+                dead = health.gateway_alive is not None and row.state is Reached.DEAD
+                alive = False if dead else health.gateway_alive
+                found[link] = structs.replace(row, gateway_alive=alive)
         return found
 
     def _dated(self, key: ObjectKey, state: Reached, reason: str, message: str) -> LinkHealth:

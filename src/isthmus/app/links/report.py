@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from isthmus.aio import Clock
 from isthmus.app.links.links import Links
 from isthmus.app.links.watcher import Watcher
+from isthmus.model.times import format_seconds
 from isthmus.serve.admin import Reading
 
 LABELS = ("cluster",)
@@ -50,14 +51,23 @@ def _told(links: Links, watcher: Watcher, clock: Clock) -> dict[str, object]:
         "message": message,
         "usable": watcher.feed.synced and health.usable(now),
         "staleSeconds": round(health.silence(now), 1) if health.silent(now) else 0.0,
+        "calledByItself": watcher.told.cluster,
+        "trustDomain": watcher.row.trust_domain if watcher.row is not None else "",
+        "clusterDomain": watcher.row.cluster_domain if watcher.row is not None else "",
         "objects": len(watcher.view),
         "bytes": watcher.view.bytes,
         "clockSkewSeconds": round(health.skew, 1),
         "server": access.server if access is not None else "",
+        "tokenExpires": format_seconds(health.expires) if health.expires is not None else "",
         "gateway": linked.probe is not None,
         "gatewayAlive": health.gateway_alive,
+        "gatewayLatencyMillis": _millis(health.gateway_latency),
         "dataPlane": health.data_plane,
     }
+
+
+def _millis(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)
 
 
 def figures_of(links: Links, clock: Clock) -> list[Reading]:
@@ -71,6 +81,10 @@ def figures_of(links: Links, clock: Clock) -> list[Reading]:
         return {
             (name, str(watcher.health.state(now))): 1.0 for name, watcher in links.watchers.items()
         }
+
+    def gateways() -> dict[tuple[str, ...], float]:
+        alive = {name: watcher.health.gateway_alive for name, watcher in links.watchers.items()}
+        return {(name,): float(said) for name, said in alive.items() if said is not None}
 
     return [
         Reading(
@@ -99,6 +113,13 @@ def figures_of(links: Links, clock: Clock) -> list[Reading]:
             "Bytes of these objects.",
             "gauge",
             each(lambda watcher: float(watcher.view.bytes)),
+            LABELS,
+        ),
+        Reading(
+            "isthmus_link_gateway_alive",
+            "Whether the gateway of a linked cluster answers its probes.",
+            "gauge",
+            gateways,
             LABELS,
         ),
         Reading(

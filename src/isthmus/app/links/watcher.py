@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from random import Random
 from typing import Final, NamedTuple
 
 from isthmus.aio import Backoff, Latest
 from isthmus.app.links.health import Fault, Health, fault_of
 from isthmus.app.links.kubeconfig import Unusable, access_of, kubeconfig_of
+from isthmus.app.links.probing import Probing
+from isthmus.app.links.renewing import Renewing
 from isthmus.app.links.told import Told, told_by
 from isthmus.app.means import Means
 from isthmus.board import Board, Intakes
@@ -18,12 +21,14 @@ from isthmus.engine import Change, Delete, Put
 from isthmus.errors import DeadlineExceeded, IsthmusError
 from isthmus.mesh.clusters import LINKED, Cluster
 from isthmus.mesh.linked import Linked
+from isthmus.mesh.reaching import At, targets
 from isthmus.mesh.settings import settings
 from isthmus.model.key import Key, ObjectKey
 from isthmus.store.contract import Store
 from isthmus.store.kubernetes import MIRRORED, Access, Client, Session, View
 from isthmus.store.kubernetes import Means as SessionMeans
 from isthmus.store.kubernetes import Told as Listeners
+from isthmus.store.objects import Writer
 
 AGAIN: Final = Backoff(first=0.2, most=5.0)
 
@@ -33,6 +38,7 @@ class Place(NamedTuple):
 
     board: Board
     store: Store
+    objects: Writer
     intakes: Intakes
     means: Means
 
@@ -54,7 +60,7 @@ class Watcher:
         self.told = Told()
         self.access: Latest[Access | None] = Latest(None)
         """Of the serving connection."""
-        self._board, self._store, intakes, self._means = place
+        self._board, self._store, self._objects, intakes, self._means = place
         self._clock = place.means.clock
         self._changed = changed
         self.view = View(self._clock)
@@ -62,7 +68,13 @@ class Watcher:
         self._serving: asyncio.Task[None] | None = None
         self._live = False
         """The serving connection follows the cluster now."""
-        self._row: Cluster | None = None
+        self.row: Cluster | None = None
+        """What is told of the cluster; None before the first sync."""
+
+    @property
+    def random(self) -> Random:
+        """Chance."""
+        return self._means.random
 
     @property
     def name(self) -> str:
@@ -76,6 +88,8 @@ class Watcher:
                 group.create_task(self.feed.run())
                 group.create_task(self._connections(group))
                 group.create_task(self._publish_once_synced())
+                group.create_task(Probing(self, self._clock).run())
+                group.create_task(Renewing(self, self._objects, self._clock).run())
         finally:
             self._serving, self._live = None, False
 
@@ -198,19 +212,24 @@ class Watcher:
         while not self.feed.synced:
             with suppress(DeadlineExceeded):
                 await self.feed.at(0, seconds=60.0)
+        self.health.shown = True
         while True:
             self.publish()
             now = self._clock.now()
             due = self.health.look_again(now)
             await self._clock.sleep(min(1.0, due - now) if due is not None else 1.0)
 
+    def targets(self) -> tuple[At, ...]:
+        """Where the cluster's data plane can be asked whether it lives."""
+        return self._board.read(targets, self._board.read(settings).cluster, self.name)
+
     def publish(self) -> None:
         """Bring the cluster's row up to date, and tell that the health may have changed."""
         row = self._cluster() if self.feed.synced else None
-        if row is not None and row != self._row:
+        if row is not None and row != self.row:
             change: Change = Put(LINKED, self.name, row)
             self._board.commit([change])
-            self._row = row
+            self.row = row
         self._changed()
 
     def _cluster(self) -> Cluster:

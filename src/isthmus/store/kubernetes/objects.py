@@ -22,7 +22,7 @@ class Bounds(NamedTuple):
 
     objects: int = 100_000
     bytes: int = 256 * 2**20
-    page: int = 16 * 2**20
+    page: int = 8 * 2**20
 
 
 BOUNDS: Final = Bounds()

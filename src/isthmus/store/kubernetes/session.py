@@ -7,16 +7,14 @@ server that was put back to an earlier state would otherwise go unnoticed.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Final, NamedTuple
 
 import msgspec
 
-from isthmus.aio import Backoff, Clock, breathe
-from isthmus.aio.supervise import foreseen
+from isthmus.aio import Backoff, Clock, breathe, race, together
 from isthmus.errors import (
     Compacted,
     Forbidden,
@@ -117,17 +115,10 @@ class Session:
         Raises:
             IsthmusError: a needed resource cannot be listed; or as `Client`.
         """
-        with _alone():
-            async with asyncio.TaskGroup() as group:
-                beat = group.create_task(self._beat())
-                staged = await self._stage()
-                beat.cancel()
-        return staged
+        return await race(self._stage(), self._beat())
 
     async def _stage(self) -> Staged:
-        async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._first(each)) for each in self._resources]
-        found = [task.result() for task in asked]
+        found = await together(*map(self._first, self._resources))
         return {each.name: got for each, got in zip(self._resources, found, strict=True)}
 
     async def run(self, staged: Staged) -> None:
@@ -141,11 +132,8 @@ class Session:
         self._view.replace(
             shown.keys(), {key: value for each in every for key, value in each.items()}
         )
-        with _alone():
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._beat())
-                for each in self._resources:
-                    group.create_task(self._follow(each, staged[each.name]))
+        follow = [self._follow(each, staged[each.name]) for each in self._resources]
+        await race(self._beat(), *follow)
 
     # ------------------------------------------------------------------------------------- living
 
@@ -291,19 +279,3 @@ def onward(before: str, now: str) -> str:
     if before.isdecimal() and now.isdecimal() and int(now) < int(before):
         raise Compacted(f"resource version {now} after {before}: the server was put back")
     return now or before
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Of a group's errors, one that was foreseen, by itself; a group with a bug stays a group."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        if not foreseen(group):
-            raise
-        raise _first_of(group) from None
-
-
-def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    inner = group.exceptions[0]
-    return _first_of(inner) if isinstance(inner, BaseExceptionGroup) else inner

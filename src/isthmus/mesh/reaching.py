@@ -1,0 +1,81 @@
+"""Where a linked cluster's data plane can be asked whether it lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, zip_longest
+from typing import Final, NamedTuple
+
+from isthmus.engine import View, query
+from isthmus.mesh.exports import members_in, mirrored_in, namespaces_of
+from isthmus.mesh.linked import linked
+from isthmus.mesh.links import LINKS
+from isthmus.mesh.tables import SLICES, SLICES_BY_SERVICE
+from isthmus.model.discovery import EndpointSlice
+from isthmus.model.key import ObjectKey
+from isthmus.model.names import parse_ip
+
+MOST: Final = 16
+"""Addresses asked at a time."""
+_SERVICES: Final = 64
+"""Services that they are taken from."""
+
+
+class At(NamedTuple):
+    """An address or a name, and a TCP port."""
+
+    host: str
+    port: int
+
+
+@query
+def targets(db: View, local: str, name: str) -> tuple[At, ...]:
+    """The gateway of a linked cluster, and endpoints of the Services that are taken over from it.
+
+    One of each Service before a second of any.
+    """
+    found = linked(db, local, name)
+    if found is None or found.link is None:
+        return ()
+    services = islice(_taken(db, found.link), _SERVICES)
+    endpoints = [_endpoints(db, service) for service in services]
+    spread = (at for row in zip_longest(*endpoints) for at in row if at is not None)
+    gateway = _gateway(db, found.link)
+    return tuple(islice(dict.fromkeys(chain(gateway, spread)), MOST))
+
+
+def _gateway(db: View, link: ObjectKey) -> Iterator[At]:
+    row = LINKS.get(db, link)
+    port = row.spec.gateway_port if row is not None else ""
+    if row is None or not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65_536):
+        return
+    for host in row.spec.gateway_address.split(",")[:MOST]:
+        if host.strip():
+            yield At(host.strip(), int(port))
+
+
+def _taken(db: View, link: ObjectKey) -> Iterator[ObjectKey]:
+    for namespace in namespaces_of(db, link):
+        yield from members_in(db, link, namespace)
+        yield from mirrored_in(db, link, namespace)
+
+
+def _endpoints(db: View, service: ObjectKey) -> list[At]:
+    rows = (SLICES.get(db, key) for key in SLICES_BY_SERVICE.get(db, service))
+    found = chain.from_iterable(_addresses(row) for row in rows if row is not None)
+    return list(islice(found, MOST))
+
+
+def _addresses(row: EndpointSlice) -> Iterable[At]:
+    ports = [port.port for port in row.ports if port.port and port.protocol in ("", "TCP")]
+    for endpoint in row.endpoints if ports else ():
+        if endpoint.conditions.ready is not False:
+            yield from (At(ip, ports[0]) for ip in endpoint.addresses[:1] if elsewhere(ip))
+
+
+def elsewhere(ip: str) -> bool:
+    """Whether an address may be another cluster's: what it says must not lead to ourselves."""
+    found = parse_ip(ip)
+    return found is not None and not (
+        found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified
+    )
