@@ -48,6 +48,21 @@ import sys, urllib.request as u
 with u.build_opener(u.ProxyHandler({})).open(sys.argv[1], timeout=10) as answer:
     print(answer.status, len(answer.read()) > 0)
 """
+HALF = """
+import socket, sys
+with socket.create_connection(("talk", int(sys.argv[1])), timeout=30) as line:
+    line.sendall(b"a line and no more\\n")
+    line.shutdown(socket.SHUT_WR)
+    print(b"".join(iter(lambda: line.recv(65536), b"")).decode())
+"""
+CALLER = """
+import http.client, sys
+host, _, port = sys.argv[1].partition(":")
+line = http.client.HTTPConnection(host, int(port or 80), timeout=10)
+line.request("GET", "/")
+answer = line.getresponse()
+print(answer.status, answer.getheader("x-caller"))
+"""
 LOAD = """
 import collections, http.client, json, sys, threading
 counts, over = collections.Counter(), threading.Event()
@@ -152,7 +167,8 @@ def objects() -> list[dict[str, Any]]:
     return [
         space, account, caller, greet, speaker("talk"), speaker("blue"), speaker("green"),
         service("greet", {"name": "calls", "port": 9000, "appProtocol": "grpc"}),
-        service("talk", {"name": "http", "port": 80, "targetPort": 8080}),
+        service("talk", {"name": "http", "port": 80, "targetPort": 8080},
+                {"name": "raw", "port": 7000, "appProtocol": "tcp"}),
         swap,
     ]  # fmt: skip
 
@@ -221,6 +237,16 @@ def test_addresses_outside_are_reached_as_they_are(lab: LabProcess) -> None:
     with capture(lab) as end:
         assert run(lab, FETCH, "http://outside:8000/?in-the-open") == "200 True"
         assert b"in-the-open" in end()
+
+
+def test_who_has_said_its_last_still_hears_the_answer(lab: LabProcess) -> None:
+    assert run(lab, HALF, "7000") == "a line and no more"
+
+
+def test_names_may_be_absolute_and_in_capitals(lab: LabProcess) -> None:
+    # istio 56007: such names were no longer the mesh's.
+    for host in ("talk.mesh.svc.cluster.local.", "TALK.Mesh.svc.cluster.local:80"):
+        assert run(lab, CALLER, host) == f"200 {IDENTITY.format('caller')}"
 
 
 def test_a_grpc_client_without_a_proxy_is_told_by_the_same_control_plane(lab: LabProcess) -> None:

@@ -116,6 +116,20 @@ def test_an_endpoint_has_its_host_name_or_its_address_as_name() -> None:
     assert find(made, f"db-1.db.shop.{SVC}") == Missing(DOMAIN)
 
 
+def test_endpoints_in_slices_of_different_ports_all_have_names() -> None:
+    # istio 61038: only those in the slice of the first port had.
+    ports = [{"name": "pg", "port": 5432}, {"name": "web", "port": 80}]
+    db = {"svc": "shop/two", "ip": "None", "ports": ports}
+    parts = [
+        {"slice": f"shop/two-{at}", "svc": "two", "ports": [port], "eps": [
+            {"ip": f"10.0.1.{at}", "host": f"two-{at}"}
+        ]} for at, port in ((1, {"name": "pg", "port": 5432}), (2, {"name": "web", "port": 80}))
+    ]  # fmt: skip
+    made = world(db, *parts)
+    for at in (1, 2):
+        assert node(made, f"two-{at}.two.shop.{SVC}").ips == (f"10.0.1.{at}",)
+
+
 def test_peers_that_are_not_ready_are_told_where_the_service_wants_it() -> None:
     made = world(DB, DB_1)
     spec = {"clusterIP": "None", "publishNotReadyAddresses": True}
