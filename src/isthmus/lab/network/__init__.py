@@ -11,9 +11,29 @@ What it is: everything by system calls and netlink, so that a user's machine nee
     relay       bytes between namespaces
 """
 
-from isthmus.lab.network.broker import Outside
-from isthmus.lab.network.fabric import Fabric, Router
-from isthmus.lab.network.namespace import Namespace
-from isthmus.lab.network.relay import DatagramRelay, Relay
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isthmus.lab.network.broker import Outside
+    from isthmus.lab.network.fabric import Fabric, Router
+    from isthmus.lab.network.namespace import Namespace
+    from isthmus.lab.network.relay import DatagramRelay, Relay
 
 __all__ = ["DatagramRelay", "Fabric", "Namespace", "Outside", "Relay", "Router"]
+
+_HOMES = {
+    "DatagramRelay": "relay",
+    "Fabric": "fabric",
+    "Namespace": "namespace",
+    "Outside": "broker",
+    "Relay": "relay",
+    "Router": "fabric",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Only when asked for: who starts a lab from outside needs no netlink."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
