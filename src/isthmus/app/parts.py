@@ -17,6 +17,7 @@ from isthmus.app import (
     destination,
     dns,
     figures,
+    gatewaynames,
     identity,
     links,
     listeners,
@@ -197,6 +198,8 @@ class Parts:
         )
         self._links = links.Links(self._config.cluster, place)
         self.runs.append(("links", partial(self._means.keep, "links", self._links.run)))
+        names = gatewaynames.GatewayNames(self._config.cluster, self._board, self._means)
+        self.runs.append(("gateway names", partial(self._means.keep, "names", names.run)))
         self._readings += links.figures_of(self._links, self._means.clock)
         self._pages["/links"] = links.page_of(self._links, self._means.clock)
 
