@@ -28,6 +28,7 @@ from isthmus.mesh.inbound_routes import inbound_route_faults, refused_by_server
 from isthmus.mesh.rate_limits import limit_state
 from isthmus.mesh.routes import parents
 from isthmus.mesh.servers import covered_workloads, covering_server, described_ports, overlaps
+from isthmus.mesh.standing import authorization_standing, policy_standing
 from isthmus.model.key import ObjectKey
 from isthmus.proto.xds import LISTENER, ROUTES
 from tests.support.compact import Compact
@@ -166,7 +167,9 @@ def meanings(held: World) -> Iterator[Cell]:
         yield server_faults, key(name)
     for name in ("p", "q"):
         yield authorization_policy, key(name)
+        yield policy_standing, key(name)
     yield server_authorization, key("z")
+    yield authorization_standing, key("z")
     yield grant_faults, Ref(LOCAL, "policy.linkerd.io", "ServerAuthorization", "shop", "z")
     yield limit_state, key("l")
     yield limit_state, key("k")
