@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from isthmus.dialects.envoy import filters, routes
@@ -16,7 +16,9 @@ from isthmus.mesh.queries import (
     GATEWAY_PROTOCOL,
     ObjectKey,
     Place,
+    ProfileKey,
     Protocol,
+    ServiceHost,
     accrual,
     accrues_by_rate,
     answerers,
@@ -26,6 +28,7 @@ from isthmus.mesh.queries import (
     mirrored,
     opaque_somewhere,
     outbound,
+    profile,
 )
 
 DIALECT: Final = "envoy"
@@ -36,11 +39,19 @@ def faults(db: View, name: OutboundName) -> tuple[Unsupported, ...]:
     """What sidecars are not told of a port of a Service or EgressNetwork, in order, each once."""
     found = outbound(db, name)
     parent = ObjectKey(name.parent.cluster, name.parent.namespace, name.parent.name)
+    own: Iterable[Unsupported]
     if name.parent.kind == "EgressNetwork":
         own = _of_network(db, parent, name.namespace, found)
     else:
-        own = _of_service(db, parent, found)
+        own = (*_of_service(db, parent, found), *_of_profile(db, parent, name))
     return tuple(dict.fromkeys((*own, *_of_routes(found), *_of_backends(db, found))))
+
+
+def _of_profile(db: View, service: ObjectKey, name: OutboundName) -> Iterator[Unsupported]:
+    said = profile(db, ProfileKey(ServiceHost(service), name.port, name.namespace))
+    if said.routes and said.profile is not None:
+        detail = "Gateway API routes are followed instead"
+        yield _fault(Origin(said.profile), "routes of ServiceProfiles", detail)
 
 
 def _of_network(

@@ -5,6 +5,7 @@ from isthmus.dialects.envoy.filters import unsaid
 from isthmus.ir.names import TargetId
 from isthmus.ir.proxy import OutboundName
 from isthmus.ir.rules import Fail, Forbid, HeaderChange, Mirror, RuleFilter
+from isthmus.mesh.egress import network_ref
 from isthmus.mesh.outbound import parent_ref
 from isthmus.model.key import ObjectKey
 from tests.support.compact import Compact
@@ -66,3 +67,18 @@ def test_endpoints_of_other_services_rest_as_those_say() -> None:
     assert features(route, till, annotations=notes) == ["failure accrual of backends"]
     assert features(route, {**till, "annotations": notes}, annotations=notes) == []
     assert features(route, till) == []
+
+
+def test_routes_of_service_profiles_are_not_followed() -> None:
+    route = {"name": "all", "condition": {"pathRegex": "/.*"}}
+    profile: Compact = {"sp": "shop/cart.shop.svc.mesh.test", "spec": {"routes": [route]}}
+    assert features(profile) == ["routes of ServiceProfiles"]
+
+
+def test_opaque_ports_of_one_network_among_several() -> None:
+    world = World(
+        {"egress": "shop/a", "opaque": "25,9000"},
+        {"egress": "shop/b", "networks": ["198.51.100.0/24"]},
+    )
+    name = OutboundName(network_ref(ObjectKey(LOCAL, "shop", "a")), 80, "shop")
+    assert [each.feature for each in world.db.read(faults, name)] == ["opaque ports"]
