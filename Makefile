@@ -19,8 +19,8 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## one cluster to try, with a kubeconfig; runs until Ctrl-C
-	$(BIN)/python scripts/demo.py
+demo: $(READY) ## four linked clusters and Faces, to try in a browser; runs until Ctrl-C
+	$(BIN)/isthmus demo
 
 test: static ## everything that must pass: static checks, all tests, coverage
 	$(BIN)/python scripts/browser.py

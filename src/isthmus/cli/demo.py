@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -236,7 +237,7 @@ Smileys of three clusters, and colors from outside of all of them:
 
 In another terminal:
 
-  export KUBECONFIG={state.kubeconfig}
+  export KUBECONFIG={state.kubeconfig} PATH="{Path(sys.executable).parent}:$PATH"
   alias linkerd=isthmus
   linkerd --context k3d-face multicluster check
   linkerd --context k3d-face diagnostics endpoints smiley-federated.faces.svc.cluster.local:80

@@ -86,7 +86,7 @@ class Faces(msgspec.Struct, frozen=True, kw_only=True):
             return True
         if self.failing is not None:
             least, most = self.failing
-            share = sum(each.smiley in FAILED for each in cells) / len(cells)
+            share = sum(each.smiley in ("", *FAILED) for each in cells) / len(cells)
             if not least <= share <= most:
                 return True
         return any(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from isthmus.aio import Clock
 from isthmus.errors import UserFault
 from isthmus.lab.workshop.page import Page
-from isthmus.lab.workshop.shell import Done, Shell
+from isthmus.lab.workshop.shell import Done
 from isthmus.lab.workshop.sights import Seen, Sight
 
 PATIENCE: Final = 30.0
@@ -55,10 +54,26 @@ class Verdict(NamedTuple):
     missing: tuple[str, ...]
 
 
+class Runs(Protocol):
+    """A shell."""
+
+    def run(self, command: str) -> Done:
+        """Run a command line."""
+        ...
+
+
+class Tells(Protocol):
+    """A clock."""
+
+    def now(self) -> float:
+        """Seconds since some time."""
+        ...
+
+
 class Walk:
     """Goes through chapters."""
 
-    def __init__(self, shell: Shell, page: Page, clock: Clock, pause: Pause, say: Say) -> None:
+    def __init__(self, shell: Runs, page: Page, clock: Tells, pause: Pause, say: Say) -> None:
         self._shell = shell
         self.page = page
         self._clock = clock
