@@ -156,6 +156,10 @@ class Traces:
         """Its processes, by a part of their command line."""
         return [pid for pid, command in self._members.items() if part in command]
 
+    def in_network(self, space: str) -> int:
+        """One of its processes in a network namespace, as `readlink /proc/self/ns/net` says it."""
+        return next(pid for pid in self._members if _namespace(str(pid), "net") == space)
+
     def left(self) -> list[str]:
         """Command lines of processes that still belong to it, or hold one of its networks."""
         return [

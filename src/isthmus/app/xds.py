@@ -7,7 +7,7 @@ host names a Node, whose own Envoy is `/NODE`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, ParamSpec, Protocol, TypeVar
 
 from isthmus import ca
@@ -21,8 +21,12 @@ from isthmus.engine import Query, View, query
 from isthmus.errors import Unavailable
 from isthmus.ir.identity import parse_identity
 from isthmus.ir.names import Ref
+from isthmus.mesh.exports import FEDERATED_SUFFIX
+from isthmus.mesh.federation import portions
+from isthmus.mesh.gateways import is_gateway
 from isthmus.mesh.policy_tables import EXTERNAL_WORKLOADS
 from isthmus.mesh.queries import target_id, trust_domain
+from isthmus.mesh.services import Federated, discovery
 from isthmus.mesh.tables import NODES, PODS, SERVICE_PODS, SERVICES, SLICES, SLICES_BY_SERVICE
 from isthmus.mesh.workloads import external_ref, pod_ref, workload_identity
 from isthmus.model.key import ObjectKey
@@ -39,8 +43,16 @@ LEAVING: Final = "/leaving"
 _ENVOY: Final = envoy.EnvoyDialect()
 _GRPC: Final = grpc.GrpcDialect()
 _NODE: Final = envoy.NodeDialect()
-_VARIANTS: Final = ("", "tcp", "plain")
-"""Of a target, in Envoy's dialect."""
+_VARIANTS: Final = ("", "tcp", "plain", "sni")
+"""Of a target, in Envoy's dialect: for sidecars, nodes and gateways."""
+
+_LENT: Final = ("mirror.linkerd.io/exported", "mirror.linkerd.io/federated")
+"""Labels of Services that other clusters use."""
+
+_HEARD: Final = 1
+_ROLLED: Final = 3
+"""Seconds in which proxies of other clusters hear of a change, and in which none has a connection
+left that it made through a gateway before (`dialects.envoy`: two seconds)."""
 
 
 def server(config: ServerConfig, means: Means, board: Board) -> XdsServer:
@@ -161,8 +173,32 @@ def held_in(db: View, pod: ObjectKey) -> tuple[str, ...] | None:
             return None
         declared = SERVICES.get(db, service)
         for port in declared.spec.ports if declared is not None else ():
-            found += [target_id(service, port.port, each).key(domain) for each in _VARIANTS]
+            for name, subset in _part_of(db, service):
+                found += [
+                    target_id(name, port.port, each, subset).key(domain) for each in _VARIANTS
+                ]
     return tuple(found)
+
+
+def _part_of(db: View, service: ObjectKey) -> Iterator[tuple[ObjectKey, str]]:
+    """The Service, the federated one that it is a member of, and its part in that."""
+    yield service, ""
+    whole = service._replace(name=f"{service.name}{FEDERATED_SUFFIX}")
+    found = discovery(db, whole)
+    if isinstance(found, Federated) and service in found.members:
+        yield whole, ""
+        for group in portions(db, whole):
+            yield from ((whole, one.subset) for one in group if service in one.members)
+
+
+@query
+def linger(db: View, pod: ObjectKey) -> int:
+    """Seconds that a pod which leaves should stay for clients in other clusters; 0 for none."""
+    if is_gateway(db, pod):
+        return _ROLLED
+    rows = (SERVICES.get(db, service) for service in SERVICE_PODS.selectors(db, pod))
+    lent = any(row is not None and set(_LENT) & row.metadata.labels.keys() for row in rows)
+    return _HEARD if lent else 0
 
 
 def _unaware(db: View, part: ObjectKey, pod: ObjectKey) -> bool:
@@ -190,7 +226,7 @@ def leaving(
     """Answers, for `?pod=NAMESPACE/NAME`, whether the mesh knows that a pod leaves.
 
     `known` is true when all who send to it are to be told; `behind` are the proxies that have not
-    accepted it yet.
+    accepted it yet. Those in other clusters hear it later: in `linger` seconds, they have.
     """
 
     def answer(asked: Mapping[str, str]) -> Mapping[str, object]:
@@ -199,6 +235,7 @@ def leaving(
         if held is None:
             return {"known": False, "behind": []}
         behind = {proxy for name in held for proxy in streams.behind(ENDPOINTS, name)}
-        return {"known": True, "behind": sorted(behind)}
+        stays = board.read(linger, key) if key is not None else 0
+        return {"known": True, "behind": sorted(behind), "linger": stays}
 
     return answer

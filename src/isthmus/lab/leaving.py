@@ -13,6 +13,8 @@ from isthmus.aio import Clock
 from isthmus.lab.network.namespace import Namespace
 
 PAUSE: Final = 0.1
+LONGEST: Final = 5
+"""Seconds that a pod stays for clients in other clusters, whatever it is told."""
 PATIENCE: Final = aiohttp.ClientTimeout(total=2.0)
 
 
@@ -21,6 +23,8 @@ class Answer(msgspec.Struct):
 
     known: bool
     behind: list[str]
+    linger: int = 0
+    """Seconds until those in other clusters have heard it too."""
 
 
 class Leaving:
@@ -43,14 +47,14 @@ class Leaving:
 
         A control plane that is away is asked again: who waits has a deadline.
         """
-        while not await self._all_know(seat):
+        while (said := await self._ask(seat)) is None or not said.known or said.behind:
             await self._clock.sleep(PAUSE)
+        await self._clock.sleep(min(said.linger, LONGEST))
 
-    async def _all_know(self, seat: Seat) -> bool:
+    async def _ask(self, seat: Seat) -> Answer | None:
         asked = {"pod": f"{seat.namespace}/{seat.name}"}
         try:
             async with self._session.get(self._url, params=asked) as answer:
-                said = msgspec.json.decode(await answer.read(), type=Answer)
+                return msgspec.json.decode(await answer.read(), type=Answer)
         except (aiohttp.ClientError, TimeoutError, OSError, msgspec.MsgspecError):
-            return False
-        return said.known and not said.behind
+            return None

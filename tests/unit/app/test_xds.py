@@ -132,6 +132,7 @@ def ask(held: Held, *objects: dict[str, Any], pod: str = "shop/cart-a") -> dict[
 
 
 LEAVES = {**POD, "deleting": True}
+HEARD: dict[str, object] = {"known": True, "behind": [], "linger": 0}
 SAID = slice_of(ready=False, serving=True, terminating=True)
 
 
@@ -146,13 +147,36 @@ def test_while_a_slice_says_nothing_of_it_the_mesh_does_not_know() -> None:
 
 
 def test_it_is_known_once_every_slice_says_it_or_has_it_no_more() -> None:
-    assert ask(Held(), LEAVES, SERVICE, SAID) == {"known": True, "behind": []}
-    assert ask(Held(), LEAVES, SERVICE) == {"known": True, "behind": []}
-    assert ask(Held(), LEAVES) == {"known": True, "behind": []}
+    assert ask(Held(), LEAVES, SERVICE, SAID) == HEARD
+    assert ask(Held(), LEAVES, SERVICE) == HEARD
+    assert ask(Held(), LEAVES) == HEARD
 
 
-@pytest.mark.parametrize("variant", ["", "tcp~", "plain~"])
+@pytest.mark.parametrize("label", ["exported", "federated"])
+def test_others_may_use_what_other_clusters_take_over(label: str) -> None:
+    lent = {**SERVICE, "labels": {f"mirror.linkerd.io/{label}": "true"}}
+    assert ask(Held(), LEAVES, lent, SAID) == {**HEARD, "linger": 1}
+
+
+def test_through_a_gateway_connections_last_a_little_longer() -> None:
+    notes = {"config.linkerd.io/enable-gateway": "true"}
+    assert ask(Held(), {**LEAVES, "annotations": notes}) == {**HEARD, "linger": 3}
+
+
+@pytest.mark.parametrize("front", ["", "priority-0.", "tcp~", "tcp~priority-0."])
+def test_who_sends_to_it_as_a_member_of_a_federated_service_is_asked_too(front: str) -> None:
+    notes = {
+        "multicluster.linkerd.io/local-discovery": "cart",
+        "multicluster.linkerd.io/remote-discovery": "cart@east,cart@west",
+        "multicluster.isthmus.dev/member.west": "priority=1",
+    }
+    whole = {"svc": "shop/cart-federated", "ports": [81], "annotations": notes}
+    key = f"{front}p81.cart-federated.shop.{LOCAL}.internal.{TRUST}"
+    assert ask(Held(face=key), LEAVES, SERVICE, SAID, whole) == {**HEARD, "behind": ["face"]}
+
+
+@pytest.mark.parametrize("variant", ["", "tcp~", "plain~", "sni~"])
 def test_who_has_not_accepted_it_is_behind(variant: str) -> None:
     key = f"{variant}p81.cart.shop.{LOCAL}.internal.{TRUST}"
     held = Held(face=key, till=f"p81.other.shop.{LOCAL}.internal.{TRUST}")
-    assert ask(held, LEAVES, SERVICE, SAID) == {"known": True, "behind": ["face"]}
+    assert ask(held, LEAVES, SERVICE, SAID) == {**HEARD, "behind": ["face"]}
