@@ -57,7 +57,9 @@ class FakeApi:
         """On a port of loopback, with TLS."""
         app = web.Application()
         app.router.add_route("*", "/{tail:.*}", self._answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._tls())
         await site.start()

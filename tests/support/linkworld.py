@@ -102,9 +102,9 @@ class LinkWorld:
         """Whether a Service of a cluster is in the tables."""
         return SERVICES.get(self.db, ObjectKey(cluster, namespace, name)) is not None
 
-    async def until(self, true: Callable[[], object]) -> None:
+    async def until(self, true: Callable[[], object], seconds: float = PATIENCE) -> None:
         """Wait for something that real tasks do."""
-        async with asyncio.timeout(PATIENCE):  # noqa: TID251  # real time
+        async with asyncio.timeout(seconds):  # noqa: TID251  # real time
             while not true():  # noqa: ASYNC110  # any state may be asked for
                 await asyncio.sleep(0.02)  # noqa: TID251  # real time
 

@@ -69,6 +69,8 @@ class Linked(msgspec.Struct, frozen=True):
     cluster_domain: str = ""
     control_plane_namespace: str = ""
     staleness: Staleness = KEEP
+    notice: str = ""
+    """What is written in the Link and has no effect."""
     probe: Probe | None = None
 
 
@@ -115,6 +117,7 @@ def linked(db: View, local: str, name: str) -> Linked | None:
         row.spec.target_cluster_domain or told.cluster_domain,
         row.spec.target_cluster_linkerd_namespace,
         said if isinstance(said, Staleness) else KEEP,
+        said.warning if isinstance(said, Problem) else "",
         probe(row),
     )
 

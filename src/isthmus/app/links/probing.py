@@ -96,7 +96,7 @@ class Probing:
             await self._clock.sleep(PAUSE)
 
     async def _round(self) -> None:
-        found = self._watcher.targets()
+        found = await self._watcher.targets()
         if not found:
             return
         if await self._any([self._open(at) for at in found]):

@@ -122,7 +122,7 @@ class Watcher:
 
     def _follow(self, linked: Linked) -> None:
         """What changes without another connection."""
-        self.health.staleness = linked.staleness
+        self.health.staleness, self.health.notice = linked.staleness, linked.notice
         self.publish()
 
     async def _read(self, secret: ObjectKey) -> Access:
@@ -219,9 +219,12 @@ class Watcher:
             due = self.health.look_again(now)
             await self._clock.sleep(min(1.0, due - now) if due is not None else 1.0)
 
-    def targets(self) -> tuple[At, ...]:
-        """Where the cluster's data plane can be asked whether it lives."""
-        return self._board.read(targets, self._board.read(settings).cluster, self.name)
+    async def targets(self) -> tuple[At, ...]:
+        """Where the cluster's data plane can be asked whether it lives; nothing stays memoised."""
+        async with self._board.subscribe() as watched:
+            watched.add(targets, self._board.read(settings).cluster, self.name)
+            found: list[tuple[At, ...]] = list((await watched.next()).values())
+        return found[0]
 
     def publish(self) -> None:
         """Bring the cluster's row up to date, and tell that the health may have changed."""
