@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from isthmus.ir.hosts import parse_host
-from isthmus.ir.names import Host, Value
+from isthmus.ir.hosts import canonical, parse_host
+from isthmus.ir.names import Exact, Host, Value
 from isthmus.ir.rules import (
     Fail,
     GrpcMatch,
@@ -52,6 +52,9 @@ INTERNAL: Final = 13
 
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 
+NOWHERE: Final = Exact("nowhere.invalid")
+"""A host that no request is for (RFC 6761)."""
+
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+\-.^_`|~]{1,256}")
 _HOST: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MOST: Final = 1024
@@ -77,8 +80,25 @@ RowT = TypeVar("RowT")
 
 
 def hosts(names: Iterable[str]) -> tuple[Host, ...]:
-    """The hosts that a route is for, each once, as written; none means all."""
-    return tuple(dict.fromkeys(map(parse_host, names)))
+    """The hosts that a route is for, each once, as written; none means all.
+
+    What is no host name is left out; if nothing else is there the route is for nobody, not for all.
+    """
+    given = tuple(names)
+    found = tuple(dict.fromkeys(parse_host(each) for each in given if _is_host(each)))
+    return found if found or not given else (NOWHERE,)
+
+
+def host_faults(names: Iterable[str], path: str) -> Iterator[Fault]:
+    """The host names that are left out; `path` is the list's."""
+    for at, each in enumerate(names):
+        if not _is_host(each):
+            yield Fault(f"{path}[{at}]", f"{each[:64]!r} is no host name")
+
+
+def _is_host(name: str) -> bool:
+    folded = canonical(name)
+    return folded == "*" or _HOST.fullmatch(folded.removeprefix("*.")) is not None
 
 
 # ---------------------------------------------------------------------------------- matches
@@ -137,12 +157,17 @@ def _path(row: PathRow) -> PathMatch:
         case "RegularExpression":
             return PathMatch(Match.REGEX, _regex(row.value))
         case "Exact" | "PathPrefix":
-            if not row.value.startswith("/") or control_characters(row.value):
-                raise _Unfit(f"the path {row.value[:64]!r} does not start with a slash")
+            if not row.value.startswith("/") or _strange(row.value):
+                raise _Unfit(f"{row.value[:64]!r} is no path")
             how = Match.EXACT if row.type == "Exact" else Match.PREFIX
             return PathMatch(how, row.value)
         case _:
             raise _Unfit(f"unknown type of path match {row.type[:64]!r}")
+
+
+def _strange(path: str) -> bool:
+    """What stands in no path: a query, a fragment, blanks, control characters."""
+    return control_characters(path) or any(mark in path for mark in "?# ")
 
 
 def _values(rows: Iterable[ValueRow], *, header: bool) -> tuple[ValueMatch, ...]:
@@ -180,10 +205,8 @@ def _grpc_match(row: GrpcMatchRow) -> GrpcMatch:
     headers = _values(row.headers, header=True)
     match method.type:
         case "Exact":
-            if "/" in method.service or "/" in method.method:
-                raise _Unfit("names of services and methods have no slash")
-            if control_characters(method.service + method.method):
-                raise _Unfit("names of services and methods have no control characters")
+            if "/" in method.service + method.method or _strange(method.service + method.method):
+                raise _Unfit("names of services and methods are words, joined by dots")
             return GrpcMatch(method.service.removeprefix("."), method.method, headers=headers)
         case "RegularExpression":
             service, name = _regex(method.service), _regex(method.method)
@@ -298,8 +321,8 @@ def _path_change(row: PathModifier | None) -> PathChange | None:
 def _new_path(text: str | None) -> str:
     """Nothing is the root."""
     path = text or "/"
-    if not path.startswith("/") or control_characters(path) or " " in path:
-        raise _Unfit(f"the path {path[:64]!r} does not start with a slash")
+    if not path.startswith("/") or _strange(path):
+        raise _Unfit(f"{path[:64]!r} is no path")
     return path
 
 

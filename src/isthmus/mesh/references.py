@@ -16,7 +16,7 @@ from isthmus.ir.names import Ref
 from isthmus.mesh.attachment import parent_ref
 from isthmus.mesh.destinations import reference_kind
 from isthmus.mesh.egress import EGRESS_NETWORKS, network_ref
-from isthmus.mesh.matches import Fault, filter_faults, match_faults
+from isthmus.mesh.matches import Fault, filter_faults, host_faults, match_faults
 from isthmus.mesh.routes import BY_KIND, SERVICE, key_of, parents
 from isthmus.mesh.routing import rule_path
 from isthmus.mesh.tables import SERVICES
@@ -99,6 +99,7 @@ def _faults(route: Ref, row: Any) -> Iterator[Fault]:  # noqa: ANN401  # a route
     for found in (timeouts(notes), retry(notes)):
         if isinstance(found, Problem):
             yield Fault(f"metadata.annotations[{found.key}]", found.why)
+    yield from host_faults(getattr(row.spec, "hostnames", ()), "spec.hostnames")
     for at, rule in enumerate(row.spec.rules):
         path = f"spec.{rule_path(at)}"
         if isinstance(rule, HttpRule | GrpcRule):

@@ -20,9 +20,11 @@ from isthmus.ir.rules import (
 )
 from isthmus.ir.target import Target
 from isthmus.mesh.matches import (
+    NOWHERE,
     Fault,
     filter_faults,
     grpc_matches,
+    host_faults,
     hosts,
     http_matches,
     match_faults,
@@ -54,6 +56,15 @@ def test_hosts_are_read_once_each() -> None:
     assert read == (Exact("a.test"), Suffix(("b", "test")), AnyHost())
 
 
+def test_what_is_no_host_is_left_out_and_a_route_for_nothing_else_is_for_nobody() -> None:
+    assert hosts(("a.*", "a.test", "b c", "*.*.test", "x/y")) == (Exact("a.test"),)
+    assert hosts(("a.*",)) == (NOWHERE,)
+    assert hosts(()) == ()
+    assert [each.path for each in host_faults(("a.*", "a.test"), "spec.hostnames")] == [
+        "spec.hostnames[0]"
+    ]
+
+
 def test_a_rule_without_matches_is_for_everything() -> None:
     assert http_matches(HttpRule()) == (HttpMatch(PathMatch(Match.PREFIX, "/")),)
     assert grpc_matches(GrpcRule()) == (GrpcMatch(),)
@@ -78,6 +89,8 @@ def test_of_entries_for_one_header_the_first_counts() -> None:
 BAD_HTTP = {
     "regex": HttpRow(path=PathRow(type="RegularExpression", value="a(")),
     "relative": HttpRow(path=PathRow(value="v1")),
+    "query": HttpRow(path=PathRow(value="/a?b")),
+    "fragment": HttpRow(path=PathRow(type="Exact", value="/a#b")),
     "type": HttpRow(path=PathRow(type="Glob", value="/")),
     "header regex": HttpRow(headers=(ValueRow(name="a", value="(", type="RegularExpression"),)),
     "header name": HttpRow(headers=(ValueRow(name=":path", value="/"),)),
