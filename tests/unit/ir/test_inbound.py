@@ -157,6 +157,20 @@ def test_strict_ports_want_mesh_tls() -> None:
     assert answer(ir, client(address="127.0.0.1")) == "in"
 
 
+def test_probes_of_strict_ports_need_no_mesh_tls() -> None:
+    live = InboundRoute(
+        Default("probe"),
+        rules=(InboundRule((exact("/live"),)),),
+        authorizations=(authorization("p", Anybody()),),
+    )
+    rest = InboundRoute(Default("default"), rules=(InboundRule((prefix("/"),)),))
+    ir = port(authorization("a", Anybody()), http_routes=(rest, live), strict=True)
+    assert answer(ir, client(), HttpRequest(path="/live")) == "in"
+    assert answer(ir, client(), HttpRequest(path="/live/../x")) == 404
+    assert answer(ir, client(PICKER), HttpRequest(path="/x")) == "in"
+    assert answer(ir, client(), RawBytes()) == "closed"
+
+
 # --------------------------------------------------------------------------------------- routes
 
 JUICE = InboundRoute(

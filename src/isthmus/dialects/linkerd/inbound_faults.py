@@ -22,7 +22,7 @@ _RAW: Final = "paths are compared as they were sent: //, %2e or ; may lead past 
 @query
 def inbound_faults(db: View, name: InboundName) -> tuple[Unsupported, ...]:
     """What a server's linkerd2-proxy will not do on a port as it is written."""
-    return tuple(dict.fromkeys(_faults(inbound(db, name))))
+    return tuple(dict.fromkeys(faults_of(inbound(db, name))))
 
 
 @query
@@ -36,7 +36,8 @@ def server_faults(db: View, server: ObjectKey) -> tuple[Unsupported, ...]:
     return tuple(dict.fromkeys(fault for faults in told for fault in faults))
 
 
-def _faults(found: Inbound) -> Iterator[Unsupported]:
+def faults_of(found: Inbound) -> Iterator[Unsupported]:
+    """What is not done of an Inbound; a fault may come more than once."""
     for route in found.http_routes:
         if paths_decide((route,)):
             for source in (route.source, *(one.source for one in route.authorizations)):

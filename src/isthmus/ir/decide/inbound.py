@@ -34,6 +34,9 @@ from isthmus.ir.rules import Match, RuleFilter
 
 NOT_FOUND: Final = 5
 
+PROBE: Final = Default("probe")
+"""The route of the kubelet's probes."""
+
 LOOPBACK: Final = Authorization(
     Default("localhost"), (Network("127.0.0.1/32"), Network("::1/128")), Anybody()
 )
@@ -76,7 +79,7 @@ def _peer_words(peer: Peer) -> str:
 
 def _by_speech(way: _Way, request: Request, chance: float) -> Verdict:
     if way.ir.strict and not way.peer.tls and not _is_local(way.peer):
-        return _close(way, "only mesh TLS is let in")
+        return _strict(way, request, chance)
     match way.ir.speech:
         case Speech.OPAQUE | Speech.TLS:
             return _connection(way, request)
@@ -95,6 +98,15 @@ def _by_speech(way: _Way, request: Request, chance: float) -> Verdict:
             return _close(way, "only gRPC is spoken here")
         case _:
             assert_never(way.ir.speech)
+
+
+def _strict(way: _Way, request: Request, chance: float) -> Verdict:
+    """Without mesh TLS nothing is let in but the kubelet's probes, which have none."""
+    probes = tuple(one for one in way.ir.http_routes if one.source == PROBE)
+    if not probes or not isinstance(request, HttpRequest):
+        return _close(way, "only mesh TLS is let in")
+    only = msgspec.structs.replace(way.ir, http_routes=probes)
+    return _http(way._replace(ir=only), request, chance)
 
 
 def _close(way: _Way, message: str) -> Close:

@@ -13,6 +13,7 @@ from isthmus.dialects.linkerd import (
     server_policy,
 )
 from isthmus.dialects.linkerd.inbound import grpc_filters, http_filters, server
+from isthmus.dialects.linkerd.inbound_faults import faults_of
 from isthmus.ir.inbound import (
     ANYWHERE,
     Anybody,
@@ -348,3 +349,21 @@ def test_faults_of_calls() -> None:
     )
     (found,) = world.db.read(inbound_faults, InboundName(ME, 8080))
     assert found.feature == "Matches"
+
+
+def test_faults_of_what_no_object_says_yet() -> None:
+    turned = HttpMatch(headers=(ValueMatch("x", Match.EXACT, "1", invert=True),))
+    http = InboundRoute(
+        ROUTE, rules=(InboundRule((turned,), (MIRROR, Redirect(), Fail(1, 1, ""))),)
+    )
+    grpc = InboundGrpcRoute(ROUTE, rules=(InboundGrpcRule(filters=(Redirect(), Forbid())),))
+    many = RateOverride((Dns("a.b"), IdentitySuffix(("c",))), 5)
+    one = RateOverride((Dns("a.b"),), 5)
+    limit = RateLimit(ROUTE, overrides=(one, many))
+    found = Inbound(
+        ME, 8080, Speech.DETECT, WEB,
+        http_routes=(http,), grpc_routes=(grpc,), rate_limit=limit,
+    )  # fmt: skip
+    assert [each.feature for each in faults_of(found)] == [
+        "RequestMirror", "Matches", "RequestRedirect", "RateOverrides",
+    ]  # fmt: skip
