@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import http.server
+import json
 import signal
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import grpc
 import pytest
 
+from isthmus import ca
+from isthmus.aio import SystemClock
 from tests.support.asking import Asker, Stream, asker
 from tests.support.linking import (
     LINKS,
     NAMESPACE,
+    ROLE,
     SECRETS,
     account,
     admin_of,
@@ -32,6 +40,7 @@ from tests.support.meshapi import MeshApi
 from tests.support.meshworld import fold
 from tests.support.server import ServerProcess
 
+ISSUER = "https://kubernetes.default.svc.cluster.local"
 MEMORY = ("--store", "memory:")
 SLICE = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/web-1"
 FORBIDDEN_KINDS = {"externalworkloads.workload.linkerd.io", "namespaces"}
@@ -230,3 +239,114 @@ def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
+
+
+class Gateway:
+    """Something that answers probes, and can be silenced: a thread beside the servers."""
+
+    def __init__(self) -> None:
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Ready)
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Ready(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/ready" else 404)
+        self.end_headers()
+
+    def log_message(self, *_words: object) -> None:
+        """Quietly."""
+
+
+@pytest.fixture
+def gateway() -> Iterator[Gateway]:
+    made = Gateway()
+    yield made
+    made.close()
+
+
+async def test_silent_and_nobody_behind_it_is_dead_and_either_alone_is_not(
+    tmp_path: Path, here: Here, client: Asker, gateway: Gateway
+) -> None:
+    flags = ("--cluster", "west", "--listen", f"kube=127.0.0.1:{free_port()}")
+    port = str(gateway.port)
+    at = {
+        "gatewayAddress": "127.0.0.1",
+        "gatewayPort": port,
+        "probeSpec": {"port": port, "path": "/ready", "period": "1s", "failureThreshold": "2"},
+    }
+    with ServerProcess(tmp_path, *flags) as west:
+        api = MeshApi(west, "linkerd")
+        export(api, "10.2.0.1")
+        api.close()
+        link(here.server, "west", admin_of(west), **at)
+        said = until_link(here.server, "west", lambda it: it["gatewayAlive"] and synced(it))
+        assert said["gatewayLatencyMillis"] is not None
+        until_link(here.server, "west", lambda it: it["dataPlane"] == "answers")
+        name = await there(client, stand_in(here.api, "west"))
+        west.stop(signal.SIGKILL)
+    async with client.ask("Get", name) as stream:
+        await stream.until(lambda it: held(it) == {"10.2.0.1"})
+        said = until_link(here.server, "west", lambda it: it["state"] == "stale")
+        assert said["usable"]
+        gateway.close()
+        said = until_link(here.server, "west", lambda it: it["state"] == "dead")
+        assert not said["usable"]
+        assert said["reason"] == "Dead"
+        await stream.until(lambda it: not held(it))
+        with ServerProcess(tmp_path, *flags):
+            said = until_link(here.server, "west", synced)
+            assert said["usable"]
+            await stream.until(lambda it: held(it) == {"10.2.0.1"})
+            assert until_link(here.server, "west", lambda it: it["gatewayAlive"] is False)
+
+
+@pytest.mark.parametrize("said", ["drop", "drain-after: 4s"])
+async def test_a_link_may_let_endpoints_go_when_the_api_is_silent(
+    tmp_path: Path, here: Here, client: Asker, said: str
+) -> None:
+    annotations = {"multicluster.isthmus.dev/staleness": said}
+    with ServerProcess(tmp_path, "--cluster", "west", *MEMORY) as west:
+        api = MeshApi(west, "linkerd")
+        export(api, "10.2.0.1")
+        api.close()
+        link(here.server, "west", admin_of(west), annotations=annotations)
+        until_link(here.server, "west", synced)
+        name = await there(client, stand_in(here.api, "west"))
+        async with client.ask("Get", name) as stream:
+            await stream.until(lambda it: held(it) == {"10.2.0.1"})
+            west.stop(signal.SIGKILL)
+            await stream.until(lambda it: not held(it))
+            assert not until_link(here.server, "west", lambda it: it["state"] == "stale")["usable"]
+
+
+async def test_a_token_is_renewed_before_it_ends(here: Here, east: Here) -> None:
+    account_again(east.server)
+    old = short_token(east.server, seconds=15)
+    link(here.server, "east", with_token(east.server, old))
+    first = until_link(here.server, "east", synced)["tokenExpires"]
+    later = until_link(here.server, "east", lambda it: it["tokenExpires"] > first)
+    assert later["state"] == "synced"
+    code, secret = here.server.request("GET", f"{SECRETS}/cluster-credentials-east")
+    assert code == 200
+    kept = json.loads(base64.b64decode(secret["data"]["kubeconfig"]))
+    assert kept["users"][0]["user"]["token"] != old
+    metrics = here.server.admin("/metrics")[1]
+    assert 'isthmus_link_state{cluster="east",state="synced"} 1.0' in metrics
+
+
+def short_token(server: ServerProcess, seconds: float) -> str:
+    """A token such as the API itself would not make, for it lives too short."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ROLE}"
+    _, account_ = server.request("GET", path)
+    bound = ca.Bound("serviceaccounts", NAMESPACE, ROLE, account_["metadata"]["uid"])
+    keys = server.home / "ca"
+    keyring = ca.load_keyring(keys, ISSUER)
+    return keyring.sign(bound, now=SystemClock().utc(), lifetime=timedelta(seconds=seconds))
