@@ -30,12 +30,11 @@ from isthmus.mesh.exports import (
 from isthmus.mesh.links import LINKS
 from isthmus.mesh.members import HEADLESS
 from isthmus.mesh.tables import SERVICE_NAME, SERVICES, SLICES, SLICES_BY_SERVICE
+from isthmus.model.annotations.keys import HEADLESS_SERVICES
 from isthmus.model.core import Service
 from isthmus.model.core.endpoints import EndpointAddress, EndpointPort, EndpointSubset
 from isthmus.model.key import ObjectKey
 
-ASKED: Final = "multicluster.isthmus.dev/headless-services"
-"""Annotation of a Link: "true" mirrors headless Services host by host."""
 MOST: Final = 1000
 """Hosts of one Service that are mirrored."""
 
@@ -52,7 +51,7 @@ class Host(NamedTuple):
 def asked(db: View, link: ObjectKey) -> bool:
     """Whether a Link asks for mirrors of single hosts."""
     row = LINKS.get(db, link)
-    return row is not None and row.metadata.annotations.get(ASKED) == "true"
+    return row is not None and row.metadata.annotations.get(HEADLESS_SERVICES) == "true"
 
 
 def is_headless(row: Service) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from isthmus.controllers.steps import JSON, Create, Plan, canonical
 from isthmus.engine import View, query
 from isthmus.mesh.census import Place
@@ -11,10 +9,8 @@ from isthmus.mesh.exports import MIRROR_CLUSTER, MIRRORED, namespaces_of
 from isthmus.mesh.linked import refusal
 from isthmus.mesh.links import LINKS
 from isthmus.mesh.tables import NAMESPACES
+from isthmus.model.annotations.keys import CREATE_NAMESPACES
 from isthmus.model.key import ObjectKey
-
-ASKED: Final = "multicluster.isthmus.dev/create-namespaces"
-"""Annotation of a Link: "true" makes the namespaces that its Services need."""
 
 
 @query
@@ -27,7 +23,7 @@ def keys(db: View, where: Place) -> tuple[ObjectKey, ...]:
 def plan(db: View, key: ObjectKey) -> Plan:
     """The namespaces that a Link's Services need, if it asks for that; they are never deleted."""
     row = LINKS.get(db, key)
-    asked = row is not None and row.metadata.annotations.get(ASKED) == "true"
+    asked = row is not None and row.metadata.annotations.get(CREATE_NAMESPACES) == "true"
     if row is None or not asked or refusal(db, key) is not None:
         return ()
     return tuple(

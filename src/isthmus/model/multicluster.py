@@ -11,6 +11,7 @@ from typing import Final
 
 from isthmus.errors import Cause
 from isthmus.model.annotations import Problem, staleness
+from isthmus.model.annotations.keys import CREATE_NAMESPACES, HEADLESS_SERVICES
 from isthmus.model.columns import AGE
 from isthmus.model.conversion import by_schema
 from isthmus.model.document import get, mapping, text, texts
@@ -207,11 +208,20 @@ def _check(document: Document, _old: Document | None) -> Iterator[Cause]:
         yield from selector_faults(get(document, f"spec.{name}"), f"spec.{name}")
 
 
-def _warn(document: Document, _old: Document | None) -> Iterator[str]:
-    stale = staleness(texts(document, "metadata.annotations"))
+def _warn_of_annotations(document: Document, _old: Document | None) -> Iterator[str]:
+    said = texts(document, "metadata.annotations")
+    stale = staleness(said)
     if isinstance(stale, Problem):
         yield stale.warning
+    for name in (CREATE_NAMESPACES, HEADLESS_SERVICES):
+        if said.get(name, "false") not in ("true", "false"):
+            yield f"metadata.annotations[{name}]: must be true or false; it means false"
+
+
+def _warn(document: Document, _old: Document | None) -> Iterator[str]:
     spec = mapping(document, "spec")
+    if text(spec, "targetClusterName") == "federated":
+        yield "spec.targetClusterName: federated Services are called so; nothing will be mirrored"
     for name in ("targetClusterName", "clusterCredentialsSecret"):
         if not text(spec, name):
             yield f"spec.{name}: is not set, so the link does nothing"
@@ -242,7 +252,7 @@ LINK: Final = Kind(
     stored="v1alpha3",
     view=Link,
     check=(_check,),
-    warn=(_warn,),
+    warn=(_warn_of_annotations, _warn),
     convert=by_schema(_SCHEMAS),
 )
 

@@ -20,11 +20,14 @@ from isthmus.controllers.reconcile import Controller, Duty, Reconciler, Waiting
 from isthmus.controllers.steps import Update
 from isthmus.controllers.trouble import TROUBLE
 from isthmus.engine import Database, Put, View, query
+from isthmus.engine import Delete as Drop
 from isthmus.errors import Cause, Forbidden, NotFound
 from isthmus.mesh import ALSO, SOURCES
 from isthmus.mesh.census import CENSUS, Place, facts
 from isthmus.mesh.clusters import LINKED
 from isthmus.mesh.clusters import Cluster as LinkedCluster
+from isthmus.mesh.linked import linked as linked_cluster
+from isthmus.mesh.links import LINKS
 from isthmus.mesh.settings import SETTINGS as MESH_SETTINGS
 from isthmus.mesh.settings import WHOLE, MeshSettings
 from isthmus.mesh.tables import NAMESPACES, SERVICES
@@ -381,3 +384,53 @@ async def test_a_replica_that_does_not_hear_the_other_cluster_changes_nothing() 
         before = here.store.revision
         await here.pass_time(10)
         assert here.store.revision == before
+
+
+async def test_nothing_is_left_of_links_that_are_gone() -> None:
+    here = Running()
+    async with here.running():
+        await linked(here)
+        await here.pass_time(3)
+        sizes = []
+        for _ in range(4):
+            await _link_and_unlink(here, [f"far{at}" for at in range(20)])
+            stats = here.db.stats
+            sizes.append((stats.cells, stats.inputs, here.reconcilers[0].attended))
+        assert len(set(sizes[1:])) == 1
+        assert await here.names("services") == ["cart-east"]
+
+
+async def _link_and_unlink(here: Running, names: list[str]) -> None:
+    kind = KINDS.by_key_resource(LINK)
+    assert kind is not None
+    selector = {"matchLabels": {"mirror.linkerd.io/exported": "remote-discovery"}}
+    for name in names:
+        spec = {"targetClusterName": name, "remoteDiscoverySelector": selector}
+        spec |= {"clusterCredentialsSecret": "any"}
+        link = {"apiVersion": kind.api_version(), "kind": "Link", "spec": spec}
+        await here.create({**link, "metadata": {"name": name, "namespace": "links"}})
+        row = SERVICES.get(here.db, EAST)
+        there = EAST._replace(cluster=name)
+        here.db.commit([Put(SERVICES, there, row), Put(LINKED, name, LinkedCluster("t", "d"))])
+    await here.pass_time(5)
+    assert len(await here.names("services")) == len(names) + 1
+    for name in names:
+        await here.objects.delete(kind, "links", name)
+        there = EAST._replace(cluster=name)
+        here.db.commit([Drop(SERVICES, there), Drop(LINKED, name)])
+    await here.pass_time(5)
+
+
+async def test_a_report_touches_no_plan() -> None:
+    """linkerd2 #13579: what a Link says of itself starts nothing anew."""
+    here = Running()
+    async with here.running():
+        await linked(here)
+        await here.pass_time(3)
+        link = ObjectKey(CLUSTER, "links", "east")
+        before = here.db.read(linked_cluster, CLUSTER, "east"), LINKS.get(here.db, link)
+        export(here, "pay")
+        await here.pass_time(3)
+        assert len(await reports(here)) == 2
+        after = here.db.read(linked_cluster, CLUSTER, "east"), LINKS.get(here.db, link)
+        assert all(old is new for old, new in zip(before, after, strict=True))

@@ -269,3 +269,16 @@ def test_what_a_split_says_to_no_effect() -> None:
     matches = ", matches: [{kind: HTTPRouteGroup, name: g}]"
     assert len(warned(split("v1alpha4", "[{service: a.b, weight: 0}]", matches))) == 3
     assert warned(split("v1alpha4", "[{service: a, weight: 1}]")) == ()
+
+
+def test_switches_of_a_link_are_true_or_false() -> None:
+    notes = "multicluster.isthmus.dev/create-namespaces"
+    link = of(LINK, "Link", FULL)
+    link["metadata"]["annotations"] = {notes: "yes"}
+    assert warned(link) == (
+        f"metadata.annotations[{notes}]: must be true or false; it means false",
+    )
+    link["metadata"]["annotations"] = {notes: "true"}
+    assert warned(link) == ()
+    link["spec"]["targetClusterName"] = link["metadata"]["name"] = "federated"
+    assert "nothing will be mirrored" in warned(link)[0]
