@@ -170,6 +170,12 @@ def fetch(lab: LabProcess, url: str) -> dict[str, Any]:
     return found
 
 
+def told(lab: LabProcess, script: str, *arguments: str) -> dict[str, int]:
+    """The JSON that a script prints in `face`."""
+    found: dict[str, int] = json.loads(run(lab, script, *arguments))
+    return found
+
+
 @contextmanager
 def load(lab: LabProcess, host: str, workers: int = 4) -> Iterator[Callable[[], dict[str, int]]]:
     """`face` asks a Service, 100 times a second or so; the value ends it and tells what came."""
