@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -30,6 +30,14 @@ async def nobody_to_tell(_: Seat) -> None:
     """Where nobody can say whether peers know: none waits."""
 
 
+class Telling(Protocol):
+    """Says of workloads outside the cluster that they leave or are there."""
+
+    async def tell(self, path: str, *, leaving: bool) -> bool:
+        """See `IdentityClient.tell`."""
+        ...
+
+
 class Agent(msgspec.Struct, kw_only=True):
     """Make it, enter `run`, then ask for workloads.
 
@@ -48,6 +56,7 @@ class Agent(msgspec.Struct, kw_only=True):
     switches_users: bool = True
     """Whether processes can run as other users: as root, and not rootless."""
     _tools: Tools | None = None
+    _client: IdentityClient | None = None
     _up: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
@@ -69,9 +78,10 @@ class Agent(msgspec.Struct, kw_only=True):
                 group.create_task(pipe.run())
                 group.create_task(client.run())
                 self._tools = self._make_tools(hand, client, group)
+                self._client = client
                 self._up.set()
         finally:
-            self._tools = None
+            self._tools = self._client = None
             await client.close()
             hand.close()
             os.close(handle)
@@ -115,6 +125,13 @@ class Agent(msgspec.Struct, kw_only=True):
         if self._tools is None:
             raise RuntimeError("an agent that does not run asks nobody")
         return self._tools.service, self._tools.anchors
+
+    @property
+    def telling(self) -> Telling:
+        """Who says that ExternalWorkloads leave, once the agent runs."""
+        if self._client is None:
+            raise RuntimeError("an agent that does not run tells nobody")
+        return self._client
 
     def beside(self, place: Place) -> Workload:
         """What stands beside a workload; nothing happens before its `start`."""

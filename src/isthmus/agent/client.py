@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import grpc
-from google.protobuf.wrappers_pb2 import BytesValue
+import msgspec
+from google.protobuf.wrappers_pb2 import BytesValue, StringValue
 
 from isthmus.agent.contract import Means
 from isthmus.agent.credential import Answer
@@ -29,6 +30,11 @@ _OPTIONS: Final = (
 )
 
 
+class _Heard(msgspec.Struct):
+    known: bool
+    behind: list[str]
+
+
 class IdentityClient:
     """Asks over `target`, a socket of this host: TLS is the tunnel's."""
 
@@ -43,6 +49,14 @@ class IdentityClient:
         self._watch: Any = self._channel.unary_stream(
             "/isthmus.identity.v1.Anchors/Watch", None, BytesValue.FromString
         )
+        self._tell: Any = {
+            leaving: self._channel.unary_unary(
+                f"/isthmus.identity.v1.Workloads/{'Leave' if leaving else 'Stay'}",
+                StringValue.SerializeToString,
+                BytesValue.FromString,
+            )
+            for leaving in (True, False)
+        }
         self.anchors: Latest[bytes] = Latest(b"")
         """The bundle that the control plane told last."""
 
@@ -59,6 +73,22 @@ class IdentityClient:
         except grpc.aio.AioRpcError as fault:
             raise _understood(fault) from fault
         return Answer(answer.leaf_certificate, tuple(answer.intermediate_certificates))
+
+    async def tell(self, path: str, *, leaving: bool) -> bool:
+        """Say that an ExternalWorkload (`NS/NAME`) leaves, or is there; whether all proxies know.
+
+        Raises:
+            Unauthenticated: it refuses; says why.
+            Unavailable, DeadlineExceeded, PeerFault: it does not answer, or not sensibly.
+        """
+        try:
+            answer = await self._tell[leaving](StringValue(value=path), timeout=PATIENCE)
+            said = msgspec.json.decode(answer.value, type=_Heard)
+        except grpc.aio.AioRpcError as fault:
+            raise _understood(fault) from fault
+        except msgspec.MsgspecError as fault:
+            raise PeerFault(f"identity: an answer that is none: {fault}") from fault
+        return said.known and not said.behind
 
     async def run(self) -> None:
         """Follow the anchors until cancelled."""

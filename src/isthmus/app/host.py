@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from isthmus.agent import Agent, Place, Seat, Wires, Workload, binary
+from isthmus.agent.agent import Telling
 from isthmus.agent.client import IdentityClient
 from isthmus.agent.contract import Dial, Here, Means
 from isthmus.agent.credential import Credential, checked
@@ -46,6 +47,8 @@ from isthmus.config.values import HostPort
 from isthmus.errors import IsthmusError, UserFault
 
 PATIENCE: Final = 30.0
+PAUSE: Final = 0.1
+"""Seconds between two questions whether peers know."""
 LOCAL_IP: Final = "127.0.0.1"
 
 
@@ -86,6 +89,7 @@ class _Host:
         self._key: ec.EllipticCurvePrivateKey = request.make_key()
         self._anchors: Latest[bytes] = Latest(b"")
         self._leaf: Leaf | None = None
+        self._telling: Telling | None = None
 
     async def run(self) -> int:
         found = binary.load(self._config.envoy)
@@ -168,6 +172,7 @@ class _Host:
         async with asyncio.TaskGroup() as group:
             group.create_task(agent.run())
             await agent.ready()
+            self._telling = agent.telling
             group.create_task(self._keep_own(agent, joined))
             self._means.log.info("agent runs", host=host, workloads=len(self._config.workloads))
             running = [agent.beside(self._place(*each)) for each in self._config.workloads]
@@ -181,6 +186,12 @@ class _Host:
                     await each.drain(5.0)
                     await each.stop()
 
+    async def _drained(self, seat: Seat) -> None:
+        """Return when every proxy that may send to the workload has accepted that it leaves."""
+        path = f"{seat.namespace}/{seat.name}"
+        while self._telling is None or not await self._telling.tell(path, leaving=True):
+            await self._clock.sleep(PAUSE)
+
     async def _started(self, workload: Workload) -> None:
         """Try until it works: the control plane may come later than the host."""
         while True:
@@ -190,7 +201,18 @@ class _Host:
                 self._means.log.warning("waits", workload=workload.name, why=fault.message)
                 await self._clock.sleep(2.0)
             else:
+                await self._stays(workload)
                 return
+
+    async def _stays(self, workload: Workload) -> None:
+        """Take back what an earlier agent may have said."""
+        seat = workload.place.seat
+        try:
+            if self._telling is not None:
+                await self._telling.tell(f"{seat.namespace}/{seat.name}", leaving=False)
+        except IsthmusError as fault:
+            self._means.log.warning("may still seem to leave", workload=workload.name,
+                                    why=fault.message)  # fmt: skip
 
     def _make_agent(self, joined: Joined, realm: Realm, found: binary.Binary) -> Agent:
         root = os.getuid() == 0
@@ -203,6 +225,7 @@ class _Host:
             means=self._means,
             folder=self._config.run_dir,
             secure=lambda: self._shown(joined),
+            drained=self._drained,
             switches_users=root,
         )
 

@@ -41,6 +41,7 @@ from isthmus.mesh import ALSO, CENSUS, SOURCES, facts
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.admin import Admin, Page, registry
 from isthmus.serve.dns import DnsServer, Resolver
+from isthmus.serve.identity import IdentityServer
 from isthmus.serve.kube.accounts import AccountTokens
 from isthmus.serve.kube.api import Dispatcher, Observe, Verdict
 from isthmus.serve.kube.auditlog import AuditLog
@@ -72,6 +73,7 @@ class Parts:
         self._open = AsyncExitStack()
         self._sockets: dict[str, socket.socket] = {}
         self._endpoints: dict[str, HostPort] = {}
+        self._identity: IdentityServer | None = None
         self._pages: dict[str, Page] = {}
         self._streams: dict[str, Streams] = {}
         self.runs: list[tuple[str, Run]] = []
@@ -284,6 +286,7 @@ class Parts:
         self._open.push_async_callback(server.close)
         self.runs.append(("identity", server.run))
         self._readings += figures.of_identity(server)
+        self._identity = server
 
     def _start_xds(self) -> None:
         at = self._config.listener(xds.NAME)
@@ -308,6 +311,8 @@ class Parts:
         self.runs.append(("rejections", partial(self._means.keep, "rejections", nacked.run)))
         self._pages["/proxies"] = lambda _: streams.report()
         self._pages[xds.LEAVING] = xds.leaving(self._board, streams, cluster)
+        if self._identity is not None:
+            self._identity.heard = xds.leaving_outside(self._board, streams, cluster)
 
     def _start_dns(self) -> None:
         if self._dns is None:

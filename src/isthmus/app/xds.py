@@ -7,7 +7,7 @@ host names a Node, whose own Envoy is `/NODE`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, ParamSpec, Protocol, TypeVar
 
 from isthmus import ca
@@ -24,13 +24,15 @@ from isthmus.ir.names import Ref
 from isthmus.mesh.exports import FEDERATED_SUFFIX
 from isthmus.mesh.federation import portions
 from isthmus.mesh.gateways import is_gateway
-from isthmus.mesh.policy_tables import EXTERNAL_WORKLOADS
+from isthmus.mesh.policy_tables import EXTERNAL_WORKLOADS, SERVICE_WORKLOADS
 from isthmus.mesh.queries import target_id, trust_domain
 from isthmus.mesh.services import Federated, discovery
 from isthmus.mesh.tables import NODES, PODS, SERVICE_PODS, SERVICES, SLICES, SLICES_BY_SERVICE
 from isthmus.mesh.workloads import external_ref, pod_ref, workload_identity
 from isthmus.model.key import ObjectKey
+from isthmus.model.workload import LEAVING as OUTSIDE
 from isthmus.proto.xds import ENDPOINTS
+from isthmus.serve.identity import Heard
 from isthmus.serve.xds import Admit, Leaf, Node, Peer, Proxy, Refusal, XdsServer
 
 P = ParamSpec("P")
@@ -166,10 +168,26 @@ def held_in(db: View, pod: ObjectKey) -> tuple[str, ...] | None:
     row = PODS.get(db, pod)
     if row is None or not row.metadata.deletion_timestamp:
         return None
-    domain = trust_domain(db, pod.cluster)
-    found = []
-    for service in SERVICE_PODS.selectors(db, pod):
-        if any(_unaware(db, part, pod) for part in SLICES_BY_SERVICE.get(db, service)):
+    return _told(db, pod, "Pod", SERVICE_PODS.selectors(db, pod))
+
+
+@query
+def held_outside(db: View, workload: ObjectKey) -> tuple[str, ...] | None:
+    """The same for an ExternalWorkload whose agent has said that it leaves."""
+    row = EXTERNAL_WORKLOADS.get(db, workload)
+    if row is None or not row.status.says(OUTSIDE):
+        return None
+    services = SERVICE_WORKLOADS.selectors(db, workload)
+    return _told(db, workload, "ExternalWorkload", services)
+
+
+def _told(
+    db: View, who: ObjectKey, kind: str, services: Iterable[ObjectKey]
+) -> tuple[str, ...] | None:
+    domain = trust_domain(db, who.cluster)
+    found: list[str] = []
+    for service in services:
+        if any(_unaware(db, part, kind, who) for part in SLICES_BY_SERVICE.get(db, service)):
             return None
         declared = SERVICES.get(db, service)
         for port in declared.spec.ports if declared is not None else ():
@@ -201,13 +219,13 @@ def linger(db: View, pod: ObjectKey) -> int:
     return _HEARD if lent else 0
 
 
-def _unaware(db: View, part: ObjectKey, pod: ObjectKey) -> bool:
-    """Whether a slice has the pod and does not say that it leaves."""
+def _unaware(db: View, part: ObjectKey, kind: str, who: ObjectKey) -> bool:
+    """Whether a slice has the workload and does not say that it leaves."""
     row = SLICES.get(db, part)
     return row is not None and any(
         each.target_ref is not None
-        and each.target_ref.kind == "Pod"
-        and (each.target_ref.namespace, each.target_ref.name) == (pod.namespace, pod.name)
+        and each.target_ref.kind == kind
+        and (each.target_ref.namespace, each.target_ref.name) == (who.namespace, who.name)
         and not each.conditions.terminating
         for each in row.endpoints
     )
@@ -232,10 +250,27 @@ def leaving(
     def answer(asked: Mapping[str, str]) -> Mapping[str, object]:
         key = _key(cluster, asked.get("pod", ""))
         held = board.read(held_in, key) if key is not None else None
-        if held is None:
+        known, behind = _behind(streams, held)
+        if not known or key is None:
             return {"known": False, "behind": []}
-        behind = {proxy for name in held for proxy in streams.behind(ENDPOINTS, name)}
-        stays = board.read(linger, key) if key is not None else 0
-        return {"known": True, "behind": sorted(behind), "linger": stays}
+        stays = board.read(linger, key)
+        return {"known": True, "behind": list(behind), "linger": stays}
 
     return answer
+
+
+def leaving_outside(board: Reads, streams: Behind, cluster: str) -> Callable[[str], Heard]:
+    """The same for ExternalWorkloads, whose hosts' agents ask the identity service."""
+
+    def answer(path: str) -> Heard:
+        key = _key(cluster, path)
+        return _behind(streams, board.read(held_outside, key) if key is not None else None)
+
+    return answer
+
+
+def _behind(streams: Behind, held: tuple[str, ...] | None) -> Heard:
+    if held is None:
+        return Heard(known=False, behind=())
+    behind = {proxy for name in held for proxy in streams.behind(ENDPOINTS, name)}
+    return Heard(known=True, behind=tuple(sorted(behind)))

@@ -18,7 +18,7 @@ from isthmus.model.core import Service, ServicePort
 from isthmus.model.discovery import Endpoint, EndpointConditions, EndpointPort
 from isthmus.model.key import ObjectKey
 from isthmus.model.meta import Reference
-from isthmus.model.workload import ExternalWorkload
+from isthmus.model.workload import LEAVING, ExternalWorkload
 
 MANAGER = "linkerd-external-workloads-controller"
 BEFORE = "linkerd-external-"
@@ -97,12 +97,13 @@ def _number(port: ServicePort, workload: ExternalWorkload) -> int:
 def _endpoint(
     key: ObjectKey, workload: ExternalWorkload, address: str, *, headless: bool
 ) -> Endpoint:
-    conditions = workload.status.conditions
-    ready = any(each.type == "Ready" and each.status == "True" for each in conditions)
+    serving, leaving = workload.status.says("Ready"), workload.status.says(LEAVING)
     uid = workload.metadata.uid
     return Endpoint(
         addresses=(address,),
-        conditions=EndpointConditions(ready=ready, serving=ready, terminating=False),
+        conditions=EndpointConditions(
+            ready=serving and not leaving, serving=serving, terminating=leaving
+        ),
         hostname=key.name if headless else "",
         zone=workload.metadata.labels.get(ZONE, ""),
         target_ref=Reference(

@@ -61,10 +61,18 @@ class ExternalWorkloadSpec(View, frozen=True):
     workload_ips: tuple[WorkloadIp, ...] = field(default=(), name="workloadIPs")
 
 
+LEAVING = "isthmus.dev/Leaving"
+"""The condition of an ExternalWorkload whose host's agent ends its proxy."""
+
+
 class ExternalWorkloadStatus(View, frozen=True):
     """Its condition Ready is an input of the mesh (decision 14)."""
 
     conditions: tuple[Condition, ...] = ()
+
+    def says(self, kind: str) -> bool:
+        """Whether a condition is True."""
+        return any(each.type == kind and each.status == "True" for each in self.conditions)
 
 
 class ExternalWorkload(View, frozen=True):

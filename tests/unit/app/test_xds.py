@@ -9,7 +9,9 @@ import pytest
 from isthmus.app import xds
 from isthmus.ca import Account, Realm
 from isthmus.ir.names import Ref
+from isthmus.serve.identity import Heard
 from isthmus.serve.xds import Node, Peer, Proxy, Refusal
+from tests.support.compact import document
 from tests.support.meshworld import LOCAL, MESH, TRUST, World
 
 REALM = Realm(TRUST, MESH)
@@ -180,3 +182,31 @@ def test_who_has_not_accepted_it_is_behind(variant: str) -> None:
     key = f"{variant}p81.cart.shop.{LOCAL}.internal.{TRUST}"
     held = Held(face=key, till=f"p81.other.shop.{LOCAL}.internal.{TRUST}")
     assert ask(held, LEAVES, SERVICE, SAID) == {**HEARD, "behind": ["face"]}
+
+
+# ------------------------------------------------------------------------- outside the cluster
+
+OUTSIDE = {"ew": "shop/till-1", "ips": ["10.9.0.1"], "labels": {"app": "cart"}}
+
+
+def outside(held: Held, *slices: dict[str, Any], leaves: str = "True") -> Heard:
+    world = World(SERVICE, OUTSIDE, *slices)
+    written = document(OUTSIDE, MESH)
+    written["status"] = {"conditions": [{"type": "isthmus.dev/Leaving", "status": leaves}]}
+    world.write("ew shop/till-1", written)
+    return xds.leaving_outside(world.db, held, LOCAL)("shop/till-1")
+
+
+def slice_outside(**said: object) -> dict[str, Any]:
+    endpoint = {"ip": "10.9.0.1", "ew": "till-1", **said}
+    return {"slice": "shop/cart-x", "svc": "cart", "ports": [80], "eps": [endpoint]}
+
+
+def test_a_workload_outside_leaves_when_its_agent_says_so() -> None:
+    assert outside(Held(), leaves="False") == Heard(known=False, behind=())
+    assert outside(Held()) == Heard(known=True, behind=())
+    key = f"p80.cart.shop.{LOCAL}.internal.{TRUST}"
+    assert outside(Held(face=key)) == Heard(known=True, behind=("face",))
+    assert outside(Held(), slice_outside()) == Heard(known=False, behind=())
+    said = slice_outside(ready=False, serving=True, terminating=True)
+    assert outside(Held(), said) == Heard(known=True, behind=())

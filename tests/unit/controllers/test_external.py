@@ -14,7 +14,7 @@ from isthmus.mesh.census import Place
 from isthmus.mesh.tables import NAMESPACES, SERVICE_NAME
 from isthmus.model import ObjectKey
 from isthmus.model.core import Namespace
-from tests.support.compact import LONG_AGO, Compact, Document, Name
+from tests.support.compact import LONG_AGO, Compact, Document, Name, document
 from tests.support.meshworld import LOCAL, World
 
 QUAY = ObjectKey(LOCAL, "lab", "quay")
@@ -95,6 +95,18 @@ def test_a_slice_says_everything_about_a_workload() -> None:
             },
         }
     ]
+
+
+def test_one_that_leaves_is_terminating_and_serves_still() -> None:
+    lab = Lab(service(), workload())
+    lab.settle()
+    written = document(workload())
+    written["status"]["conditions"].append({"type": "isthmus.dev/Leaving", "status": "True"})
+    lab.write("ew lab/vm", written)
+    (one,) = lab.settle()
+    assert one["endpoints"][0]["conditions"] == {
+        "ready": False, "serving": True, "terminating": True,
+    }  # fmt: skip
 
 
 def test_readiness_is_followed() -> None:

@@ -13,7 +13,7 @@ Words:
 """
 
 from isthmus.serve.identity.certify import Certifier
-from isthmus.serve.identity.contract import Caller, Refused, Reviewed, Reviewer
+from isthmus.serve.identity.contract import Caller, Heard, Refused, Reviewed, Reviewer
 from isthmus.serve.identity.hosts import Hosts
 from isthmus.serve.identity.server import IdentityServer
 from isthmus.serve.identity.shelf import ObjectShelf
@@ -21,6 +21,7 @@ from isthmus.serve.identity.shelf import ObjectShelf
 __all__ = [
     "Caller",
     "Certifier",
+    "Heard",
     "Hosts",
     "IdentityServer",
     "ObjectShelf",

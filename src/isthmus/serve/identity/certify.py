@@ -48,6 +48,10 @@ class Certifier:
         self._clock = clock
         self._log = log
 
+    async def tell(self, caller: Caller, path: str, *, leaving: bool) -> None:
+        """See `Hosts.tell`."""
+        await self._hosts.tell(caller, path, leaving=leaving)
+
     async def sweep(self) -> int:
         """See `Hosts.sweep`."""
         return await self._hosts.sweep()

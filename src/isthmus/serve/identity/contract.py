@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 
@@ -34,6 +35,20 @@ class Caller(NamedTuple):
 
 
 NOBODY = Caller()
+
+
+class Heard(NamedTuple):
+    """Who knows that a workload leaves.
+
+    `known`: all who send to it are to be told; `behind`: proxies that have not accepted it yet.
+    """
+
+    known: bool
+    behind: tuple[str, ...]
+
+
+Ask = Callable[[str], Heard]
+"""Of an ExternalWorkload, `NS/NAME`."""
 
 
 class Refused(Exception):

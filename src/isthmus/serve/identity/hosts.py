@@ -26,7 +26,8 @@ from isthmus.model.core.pod import POD
 from isthmus.model.document import text, texts
 from isthmus.model.kind import Document, Kind
 from isthmus.model.names import subdomain_problems
-from isthmus.model.workload import EXTERNAL_WORKLOAD
+from isthmus.model.times import format_time
+from isthmus.model.workload import EXTERNAL_WORKLOAD, LEAVING
 from isthmus.serve.identity.contract import Caller, Refused
 from isthmus.store.contract import Store
 from isthmus.store.objects import Preconditions, Writer
@@ -129,6 +130,22 @@ class Hosts:
         if not caller.key or held != caller.key or text(node, "metadata.deletionTimestamp"):
             raise Refused("PERMISSION_DENIED", f"the host {caller.host!r} is not known any more")
 
+    async def tell(self, caller: Caller, path: str, *, leaving: bool) -> None:
+        """Note whether an ExternalWorkload (`NS/NAME`) of the caller's host leaves or is there.
+
+        Raises:
+            Refused: it is not known, or not on the host.
+        """
+        await self.require(caller)
+        await self.account(caller.host, f"externalworkload/{path}")
+        namespace, _, name = path.partition("/")
+        status = "True" if leaving else "False"
+        now = format_time(self._clock.utc())
+        await self._objects.update(
+            EXTERNAL_WORKLOAD, namespace, name,
+            lambda held: _said(held, status, now), subresource="status",
+        )  # fmt: skip
+
     async def account(self, host: str, reference: str) -> Account:
         """The ServiceAccount of what `reference` (`pod/NS/NAME`) names, if it is bound to `host`.
 
@@ -191,6 +208,24 @@ def _kept(found: Document | None) -> _Kept | None:
         expires=float(expires) if expires.isascii() and expires.isdecimal() else 0.0,
         uid=text(found, "metadata.uid"),
     )
+
+
+def _said(held: Document, status: str, now: str) -> Document:
+    """With the condition; unchanged where it says so already, or never said anything else."""
+    state = held.get("status") or {}
+    conditions = [each for each in state.get("conditions") or [] if isinstance(each, dict)]
+    before = next((each for each in conditions if each.get("type") == LEAVING), None)
+    if (before or {}).get("status", "False") == status:
+        return held
+    new = {
+        "type": LEAVING,
+        "status": status,
+        "reason": "AgentStops" if status == "True" else "AgentRuns",
+        "message": "said by the agent of its host",
+        "lastTransitionTime": now,
+    }
+    others = [each for each in conditions if each is not before]
+    return {**held, "status": {**state, "conditions": [*others, new]}}
 
 
 def _annotated(held: Document, annotations: dict[str, str]) -> Document:

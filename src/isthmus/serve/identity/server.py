@@ -9,8 +9,9 @@ import ssl
 from typing import Any, Final, NoReturn
 
 import grpc
+import msgspec
 from cryptography import x509
-from google.protobuf.wrappers_pb2 import BytesValue
+from google.protobuf.wrappers_pb2 import BytesValue, StringValue
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from isthmus.aio import Clock, Log
@@ -18,12 +19,16 @@ from isthmus.ca import Issued, Keeper, Realm, Trust, chains, server_leaf, tls
 from isthmus.errors import IsthmusError
 from isthmus.proto.linkerd import identity_pb2 as pb
 from isthmus.serve.identity.certify import Certifier
-from isthmus.serve.identity.contract import Refused
+from isthmus.serve.identity.contract import Ask, Heard, Refused
 from isthmus.serve.identity.front import Front
 
 IDENTITY: Final = "io.linkerd.proxy.identity.Identity"
 ANCHORS: Final = "isthmus.identity.v1.Anchors"
 """Ours: `Watch`, anything -> a stream of google.protobuf.BytesValue, each the whole PEM bundle."""
+
+WORKLOADS: Final = "isthmus.identity.v1.Workloads"
+"""Ours, for hosts' agents: `Leave` and `Stay`, a google.protobuf.StringValue `NS/NAME` of an
+ExternalWorkload -> a google.protobuf.BytesValue, JSON: known, behind (see `Heard`)."""
 
 LARGEST: Final = 64 * 1024
 """Bytes of a request."""
@@ -68,6 +73,8 @@ class IdentityServer:
         self._log = log
         self._own = _OwnContext(keeper, (realm.server_name, realm.server_uri(cluster)), clock)
         self.front = Front(listening, self._own.context, realm, clock, log)
+        self.heard: Ask = _nobody
+        """Who knows of a workload that leaves; whoever has the streams sets it."""
         self._watching = 0
         self.issued = 0
         """Leaves signed."""
@@ -91,6 +98,10 @@ class IdentityServer:
             (
                 grpc.method_handlers_generic_handler(IDENTITY, {"Certify": certify}),
                 grpc.method_handlers_generic_handler(ANCHORS, {"Watch": watch}),
+                grpc.method_handlers_generic_handler(
+                    WORKLOADS,
+                    {"Leave": self._telling(leaving=True), "Stay": self._telling(leaving=False)},
+                ),
             )
         )
 
@@ -134,6 +145,22 @@ class IdentityServer:
         self.issued += 1
         return _answer(made)
 
+    def _telling(self, *, leaving: bool) -> grpc.RpcMethodHandler[StringValue, BytesValue]:
+        async def tell(asked: StringValue, context: Context) -> BytesValue:
+            caller = self.front.caller(context.peer())
+            try:
+                await self._certifier.tell(caller, asked.value, leaving=leaving)
+                heard = self.heard(asked.value)
+            except Exception as fault:  # noqa: BLE001  # the edge: nothing of ours passes it
+                await self._abort(context, fault)
+            return BytesValue(value=msgspec.json.encode(heard._asdict()))
+
+        return grpc.unary_unary_rpc_method_handler(
+            tell,
+            request_deserializer=StringValue.FromString,
+            response_serializer=BytesValue.SerializeToString,
+        )
+
     async def _watch(self, _asked: bytes, context: Context) -> None:
         """Tell the anchors, now and whenever they change. They are no secret."""
         if self._watching >= WATCHES:
@@ -163,6 +190,11 @@ class IdentityServer:
                 status, text = "INTERNAL", f"internal error {number}"
         self._log.info("certificate refused", status=status, why=_short(text))
         await context.abort(grpc.StatusCode[status], _short(text))
+
+
+def _nobody(_path: str) -> Heard:
+    """Where there are no streams, nobody is behind."""
+    return Heard(known=True, behind=())
 
 
 def _answer(made: Issued) -> pb.CertifyResponse:

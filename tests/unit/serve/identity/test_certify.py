@@ -14,6 +14,7 @@ from isthmus.ca.request import make_key
 from isthmus.errors import Unavailable
 from isthmus.model.core.config import CONFIG_MAP, SECRET
 from isthmus.model.core.node import NODE
+from isthmus.model.workload import EXTERNAL_WORKLOAD
 from isthmus.serve.identity import Caller, Refused
 from isthmus.serve.identity.certify import key_hash
 from isthmus.serve.identity.contract import NOBODY
@@ -309,6 +310,28 @@ async def test_a_host_certifies_its_external_workloads(plane: Plane) -> None:
     admin = REALM.name(Account("linkerd", "admin"))
     refused = await refusal(plane, b"externalworkload/faces/admin", admin, caller=caller)
     assert refused[0] == "PERMISSION_DENIED"  # one namespace's writers are nobody in another
+
+
+async def leaves(plane: Plane, name: str) -> dict[str, str]:
+    held = await plane.objects.get(EXTERNAL_WORKLOAD, "faces", name)
+    found = {each["type"]: each for each in held.document.get("status", {}).get("conditions", [])}
+    return {kind: each["status"] for kind, each in found.items()}
+
+
+async def test_a_host_says_of_its_own_workloads_that_they_leave(plane: Plane) -> None:
+    caller, _ = await joined(plane)
+    await external(plane, "db", REALM.name(Account("faces", "db")), "vm-1")
+    await external(plane, "other", REALM.name(Account("faces", "db")), "vm-2")
+    await plane.certifier.tell(caller, "faces/db", leaving=False)
+    assert await leaves(plane, "db") == {}  # nothing was ever said
+    for leaving, status in ((True, "True"), (True, "True"), (False, "False")):
+        await plane.certifier.tell(caller, "faces/db", leaving=leaving)
+        assert await leaves(plane, "db") == {"isthmus.dev/Leaving": status}
+    bad = [(caller, "faces/other"), (caller, "faces/none"), (caller, "x"), (NOBODY, "faces/db")]
+    for who, path in (*bad, (Caller("vm-1", "another key"), "faces/db")):
+        with pytest.raises(Refused):
+            await plane.certifier.tell(who, path, leaving=True)
+    assert await leaves(plane, "other") == {}
 
 
 async def test_deleting_the_node_revokes_the_host(plane: Plane) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from google.protobuf.wrappers_pb2 import BytesValue
+from google.protobuf.wrappers_pb2 import BytesValue, StringValue
 
 from isthmus.ca import Account, Leaf, request, server_leaf, tls
 from isthmus.ca.request import make_key
@@ -84,6 +84,45 @@ async def test_a_host_is_known_by_its_certificate() -> None:
             assert leaf_of(await certify(channel, FACE, b"pod/faces/here", signing))
         async with secure(at, bundle) as channel:  # without the certificate it is nobody
             assert await refused(channel, b"pod/faces/here") is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def tell(channel: grpc.aio.Channel, method: str, path: str) -> bytes:
+    call: Any = channel.unary_unary(
+        f"/isthmus.identity.v1.Workloads/{method}",
+        StringValue.SerializeToString,
+        BytesValue.FromString,
+    )
+    answer: BytesValue = await call(StringValue(value=path), timeout=PATIENCE)
+    return answer.value
+
+
+async def test_a_host_tells_who_leaves_and_hears_whether_all_know() -> None:
+    plane = Plane()
+    leaf = await joined(plane)
+    metadata = {"namespace": "faces", "name": "db", "annotations": {"isthmus.dev/host": "vm-1"}}
+    await plane.apply(
+        {
+            "apiVersion": "workload.linkerd.io/v1beta1",
+            "kind": "ExternalWorkload",
+            "metadata": metadata,
+            "spec": {
+                "meshTLS": {"identity": FACE, "serverName": "x.example"},
+                "workloadIPs": [{"ip": "192.0.2.1"}],
+            },
+        }
+    )
+    bundle = (await plane.keeper.trust()).bundle
+    async with serving(plane, ANYWHERE) as at:
+        async with secure(at, bundle, leaf) as channel:
+            for method in ("Leave", "Stay"):
+                assert await tell(channel, method, "faces/db") == b'{"known":true,"behind":[]}'
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await tell(channel, "Leave", "faces/none")
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        async with secure(at, bundle) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await tell(channel, "Leave", "faces/db")
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
 async def test_a_workloads_certificate_is_no_hosts() -> None:
