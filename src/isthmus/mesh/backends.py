@@ -41,7 +41,7 @@ def service_backends(db: View, service: ObjectKey, port: int) -> tuple[To, ...]:
 def _whole(db: View, service: ObjectKey, port: int) -> Target:
     mirror = mirrored(db, service)
     if mirror is not None:
-        return target(db, target_id(mirror.service, port, THROUGH))
+        return target(db, target_id(mirror.service, port, THROUGH, mirror.host))
     return target(db, target_id(service, port))
 
 

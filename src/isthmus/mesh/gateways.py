@@ -13,15 +13,16 @@ from typing import Final
 from isthmus.engine import Index, View, query
 from isthmus.ir.gateway import SniGateway, SniRoute, ToTarget
 from isthmus.ir.names import Exact, Ref
-from isthmus.mesh.candidates import Behind
+from isthmus.mesh.candidates import Behind, listing
 from isthmus.mesh.endpoints import endpoint, groups
 from isthmus.mesh.pods import pod_facts
 from isthmus.mesh.scope import ports_of
 from isthmus.mesh.sets import all_sets
-from isthmus.mesh.tables import PODS, SERVICES
+from isthmus.mesh.tables import PODS, SERVICES, SLICES_BY_SERVICE
 from isthmus.mesh.targets import (
     FORWARDED,
     by_native,
+    headless,
     service_ref,
     target_id,
     trust_domain,
@@ -87,16 +88,28 @@ def exported_routes(db: View, cluster: str) -> tuple[SniRoute, ...]:
 
 @query
 def routes_to(db: View, service: ObjectKey) -> tuple[SniRoute, ...]:
-    """The names of the ports of one Service."""
-    domain = trust_domain(db, service.cluster)
+    """The names of the ports of one Service; of a headless one, each of its hosts has some too."""
     return tuple(
-        SniRoute(
-            Exact(target_id(service, name.port).sni(domain)),
-            ToTarget(target_id(service, name.port, FORWARDED)),
-            service_ref(service),
-        )
+        _route(db, service, name.port, host)
         for name in ports_of(db, service)
+        for host in ("", *hosts(db, service, name.port))
     )
+
+
+def _route(db: View, service: ObjectKey, port: int, host: str) -> SniRoute:
+    name = target_id(service, port, subset=host).sni(trust_domain(db, service.cluster))
+    forwarded = target_id(service, port, FORWARDED, host)
+    return SniRoute(Exact(name), ToTarget(forwarded), service_ref(service))
+
+
+@query
+def hosts(db: View, service: ObjectKey, port: int) -> tuple[str, ...]:
+    """The host names of a headless Service's endpoints, ready or not, sorted."""
+    if not headless(db, service):
+        return ()
+    said = [listing(db, part, service, port) for part in SLICES_BY_SERVICE.get(db, service)]
+    found = {one.hostname for each in said for one in (*each.candidates, *each.resting)}
+    return tuple(sorted(found - {""}))
 
 
 # ----------------------------------------------------------------------- of other clusters
@@ -125,7 +138,7 @@ def gateway_protocol(db: View, cluster: str) -> Protocol:
 
 
 @query
-def forwards_to(db: View, service: ObjectKey, port: int) -> bool:
+def forwards_to(db: View, service: ObjectKey, port: int, host: str) -> bool:
     """Whether a gateway finds somebody ready for a Service's port: behind one of our own sidecars.
 
     What the Service behind a gateway has counts, not the gateway (decision 6).
@@ -134,7 +147,7 @@ def forwards_to(db: View, service: ObjectKey, port: int) -> bool:
         member.behind is not Behind.BARE
         and (one := endpoint(db, member)) is not None
         and by_native(one)
-        for part in all_sets(db, service, port, "")
+        for part in all_sets(db, service, port, host)
         for group in groups(db, part)
         for member in group.members
     )

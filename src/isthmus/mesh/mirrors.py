@@ -15,12 +15,18 @@ from isthmus.mesh.tables import SERVICES
 from isthmus.model.key import ObjectKey
 
 MIRRORED: Final = "mirror.linkerd.io/mirrored-service"
+HOST_OF: Final = "mirror.linkerd.io/headless-mirror-svc-name"
+"""The label of the mirror of one host: whose."""
 
 
 class Mirrored(msgspec.Struct, frozen=True):
-    """What a mirror stands for: a Service of a linked cluster, behind that cluster's gateway."""
+    """What a mirror stands for: a Service of a linked cluster, behind that cluster's gateway.
+
+    `host` is the one endpoint of a headless Service that is meant, "" for all of a Service.
+    """
 
     service: ObjectKey
+    host: str = ""
 
 
 @query
@@ -39,12 +45,15 @@ def mirrored(db: View, service: ObjectKey) -> Mirrored | None:
     match said.split("."):
         case [name, namespace, "svc", _, *_] if name and namespace == service.namespace:
             return Mirrored(ObjectKey(home, namespace, name))
+        case [host, name, namespace, "svc", _, *_] if host and name:
+            own = namespace == service.namespace and HOST_OF in labels
+            return Mirrored(ObjectKey(home, namespace, name), host) if own else None
     return None
 
 
-def mirror_of(db: View, remote: ObjectKey) -> ObjectKey:
-    """Where the mirror of a linked cluster's Service is, if there is one."""
-    name = f"{remote.name}-{remote.cluster}"
+def mirror_of(db: View, remote: ObjectKey, host: str) -> ObjectKey:
+    """Where the mirror of a linked cluster's Service is, or of one host of it, if there is one."""
+    name = f"{host or remote.name}-{remote.cluster}"
     return ObjectKey(settings(db).cluster, remote.namespace, name)
 
 

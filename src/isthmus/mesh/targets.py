@@ -76,12 +76,17 @@ def target_named(db: View, key: str) -> TargetId | None:
 
 def _there(db: View, name: TargetId) -> bool:
     service, port = service_of(name), name.port or 0
-    if name.subset and named(db, service, name.subset) is None:
-        return False
     if through_gateway(name):
-        mirror = mirror_of(db, service)
-        return mirrored(db, mirror) == Mirrored(service) and declared(db, mirror, port)
-    return declared(db, service, port)
+        mirror = mirror_of(db, service, name.subset)
+        meant = Mirrored(service, name.subset)
+        return mirrored(db, mirror) == meant and declared(db, mirror, port)
+    return declared(db, service, port) and (not name.subset or _is_part(db, service, name))
+
+
+def _is_part(db: View, service: ObjectKey, name: TargetId) -> bool:
+    """Whether there is such a part: of a federated Service, or to gateways one host of another."""
+    of_host = name.variant == FORWARDED and headless(db, service)
+    return of_host or named(db, service, name.subset) is not None
 
 
 def through_gateway(name: TargetId) -> bool:
@@ -217,9 +222,10 @@ def _behind_gateway(db: View, name: TargetId) -> Target:
     own sidecars understand the server name by which the gateway tells services apart.
     """
     service, port = service_of(name), name.port or 0
-    who, mirror = answerers(db, service, port), mirror_of(db, service)
+    who, mirror = answerers(db, service, port), mirror_of(db, service, name.subset)
     domain = trust_domain(db, name.cluster)
-    asked = TargetId(own_name(db, name.cluster), name.namespace, name.service, port)
+    home = own_name(db, name.cluster)
+    asked = TargetId(home, name.namespace, name.service, port, name.subset)
     return Target(
         id=name,
         peers=who.natives,

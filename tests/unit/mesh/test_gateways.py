@@ -124,7 +124,7 @@ def test_a_gateway_finds_who_is_ready_behind_our_own_sidecars(
     pod: Compact, ready: bool, found: bool
 ) -> None:
     world = World(LINK, *remote(ready=ready, **pod))
-    assert world.db.read(forwards_to, CART, 80) is found
+    assert world.db.read(forwards_to, CART, 80, "") is found
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,67 @@ def test_a_gateway_finds_who_is_ready_behind_our_own_sidecars(
 )
 def test_what_the_gateways_of_a_cluster_understand(pods: list[Compact], spoken: Protocol) -> None:
     assert World(LINK, *pods).db.read(gateway_protocol, "east") is spoken
+
+
+# ------------------------------------------------------------------- one host of a headless one
+
+HOST: Compact = {
+    "svc": "shop/db-0-east", "ip": "10.96.0.8", "ports": [5432],
+    "labels": LABELS | {"mirror.linkerd.io/headless-mirror-svc-name": "db-east"},
+    "annotations": {"mirror.linkerd.io/remote-svc-fq-name": "db-0.db.shop.svc.cluster.local"},
+}  # fmt: skip
+DB = ObjectKey("east", "shop", "db")
+
+
+def test_the_mirror_of_one_host_leads_to_this_host() -> None:
+    key = ObjectKey(LOCAL, "shop", "db-0-east")
+    world = World(HOST, LINK, {"svc": "shop/db", "in": "east", "ip": "None", "ports": [5432]})
+    assert world.db.read(mirrored, key) == Mirrored(DB, "db-0")
+    (one,) = world.db.read(service_backends, key, 5432)
+    assert one.target.id == TargetId("east", "shop", "db", 5432, "db-0", THROUGH)
+    assert one.target.server_name == "db-0.p5432.db.shop.oriental.internal.east.test"
+    assert world.db.read(target_named, one.target.id.key("east.test")) == one.target.id
+    world.apply({**HOST, "labels": LABELS})
+    assert world.db.read(mirrored, key) is None
+
+
+def test_a_host_that_is_not_ready_is_not_found_whoever_else_is() -> None:
+    eps = [
+        {"ip": "10.1.0.1", "pod": "a", "host": "db-0"},
+        {"ip": "10.1.0.2", "pod": "b", "host": "db-1", "ready": False},
+    ]
+    east: list[Compact] = [
+        {"svc": "shop/db", "ip": "None", "ports": [5432]},
+        {"pod": "shop/a", "ip": "10.1.0.1", **OURS},
+        {"pod": "shop/b", "ip": "10.1.0.2", **OURS},
+        {"slice": "shop/d", "svc": "db", "ports": [5432], "eps": eps},
+    ]
+    world = World(LINK, *({**one, "in": "east"} for one in east))
+    assert world.db.read(forwards_to, DB, 5432, "db-0")
+    assert not world.db.read(forwards_to, DB, 5432, "db-1")
+    assert not world.db.read(forwards_to, DB, 5432, "db-2")
+
+
+def test_a_gateway_knows_the_hosts_of_headless_services() -> None:
+    eps = [
+        {"ip": "10.1.0.2", "pod": "b", "host": "db-1", "ready": False},
+        {"ip": "10.1.0.1", "pod": "a", "host": "db-0"},
+        {"ip": "10.1.0.3"},
+    ]
+    world = World(
+        {"svc": "shop/db", "ip": "None", "ports": [5432], "labels": EXPORT},
+        {"slice": "shop/d", "svc": "db", "ports": [5432], "eps": eps},
+    )
+    names = [
+        one.sni.name.partition(".shop.")[0]
+        for one in world.db.read(sni_gateway, GATE).routes
+        if isinstance(one.sni, Exact)
+    ]
+    assert names == ["p5432.db", "db-0.p5432.db", "db-1.p5432.db"]
+    for one in world.db.read(sni_gateway, GATE).routes:
+        assert isinstance(one.to, ToTarget)
+        key = one.to.target.key("trust.mesh.test")
+        assert world.db.read(target_named, key) == one.to.target
 
 
 # ---------------------------------------------------------------------------- as a gateway

@@ -75,8 +75,9 @@ def parts_of(db: View, name: TargetId, node: str) -> tuple[SetKey, ...]:
     service, port = service_of(name), name.port or 0
     if through_gateway(name):
         spoken = gateway_protocol(db, name.cluster) is Protocol.SNI
-        found = spoken and forwards_to(db, service, port)
-        return sets(db, GetKey(mirror_of(db, service), port, "", node)) if found else ()
+        found = spoken and forwards_to(db, service, port, name.subset)
+        mirror = mirror_of(db, service, name.subset)
+        return sets(db, GetKey(mirror, port, "", node)) if found else ()
     return sets(db, GetKey(service, port, name.subset, node))
 
 
