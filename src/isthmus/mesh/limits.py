@@ -22,7 +22,13 @@ from isthmus.model.gateway.views import Retry as RetryRow
 from isthmus.model.gateway.views import Timeouts as TimeoutsRow
 
 _MILLISECOND: Final = 1_000_000
-_LONGEST: Final = 2**53
+_LONGEST: Final = 100 * 365 * 86_400_000
+"""Milliseconds of a limit; longer ones are as good as none, and do not fit every wire."""
+
+_SLOWEST: Final = 3_600_000
+_MOST: Final = 2**16 - 1
+"""Milliseconds of the first pause, and attempts; as many as annotations may ask for."""
+
 _BACKOFF: Final = Retry(1)
 _NOTHING: Final = TimeoutsRow()
 
@@ -75,7 +81,13 @@ def timeouts(
 
 
 def _limits(said: notes.Timeouts) -> Timeouts:
-    return Timeouts(said.request or None, None, said.response or None, said.idle or None)
+    request, response, idle = map(_bounded, said)
+    return Timeouts(request, None, response, idle)
+
+
+def _bounded(millis: int | None) -> int | None:
+    """No limit at all for 0."""
+    return min(millis, _LONGEST) if millis else None
 
 
 def http_retry(
@@ -96,28 +108,33 @@ def _http_retry(said: Mapping[str, str]) -> Retry | None:
     found = notes.http_retry(said)
     if found is None or isinstance(found, Problem):
         return None
-    return Retry(found.limit, found.statuses, attempt_timeout=found.timeout)
+    return Retry(found.limit, found.statuses, attempt_timeout=_bounded(found.timeout))
 
 
 def _grpc_retry(said: Mapping[str, str]) -> Retry | None:
     found = notes.grpc_retry(said)
     if found is None or isinstance(found, Problem):
         return None
-    return Retry(found.limit, grpc=found.codes, attempt_timeout=found.timeout)
+    return Retry(found.limit, grpc=found.codes, attempt_timeout=_bounded(found.timeout))
 
 
 def _by_field(rule: RetryRow | None) -> Retry | None:
     """The field `retry` (GEP-1731): connections that break are tried again whatever the codes."""
     if rule is None:
         return None
-    least = milliseconds(rule.backoff) or _BACKOFF.backoff_min
+    least = min(milliseconds(rule.backoff) or _BACKOFF.backoff_min, _SLOWEST)
     return Retry(
-        max(1, rule.attempts or 1),
-        tuple((code, code) for code in sorted(set(rule.codes))),
+        min(max(1, rule.attempts or 1), _MOST),
+        tuple((code, code) for code in sorted(set(rule.codes)) if is_status(code)),
         connect_failure=True,
         backoff_min=least,
         backoff_max=max(_BACKOFF.backoff_max, 10 * least),
     )
+
+
+def is_status(code: int) -> bool:
+    """Whether a number may be a status of HTTP."""
+    return 100 <= code <= 599
 
 
 def milliseconds(text: str) -> int | None:

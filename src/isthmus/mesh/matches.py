@@ -194,7 +194,7 @@ def _value(name: str, row: ValueRow) -> ValueMatch:
 
 
 def _regex(pattern: str) -> str:
-    problems = regex_problems(pattern)
+    problems = regex_problems(pattern) if pattern else ("is empty",)
     if problems:
         raise _Unfit(f"regular expression {pattern[:64]!r}: {problems[0]}")
     return pattern
@@ -209,7 +209,9 @@ def _grpc_match(row: GrpcMatchRow) -> GrpcMatch:
                 raise _Unfit("names of services and methods are words, joined by dots")
             return GrpcMatch(method.service.removeprefix("."), method.method, headers=headers)
         case "RegularExpression":
-            service, name = _regex(method.service), _regex(method.method)
+            service, name = (
+                _regex(each) if each else "" for each in (method.service, method.method)
+            )
             return GrpcMatch(service, name, regex=True, headers=headers)
         case _:
             raise _Unfit(f"unknown type of method match {method.type[:64]!r}")

@@ -16,6 +16,7 @@ from isthmus.ir.names import Ref
 from isthmus.mesh.attachment import parent_ref
 from isthmus.mesh.destinations import reference_kind
 from isthmus.mesh.egress import EGRESS_NETWORKS, network_ref
+from isthmus.mesh.limits import is_status
 from isthmus.mesh.matches import Fault, filter_faults, host_faults, match_faults
 from isthmus.mesh.routes import BY_KIND, SERVICE, key_of, parents
 from isthmus.mesh.routing import rule_path
@@ -105,7 +106,15 @@ def _faults(route: Ref, row: Any) -> Iterator[Fault]:  # noqa: ANN401  # a route
         if isinstance(rule, HttpRule | GrpcRule):
             yield from match_faults(rule, path)
             yield from filter_faults(rule.filters, f"{path}.filters")
+            yield from _retry_faults(rule, path)
         elif at:
             yield Fault(path, "only the first rule counts")
         for number, ref in enumerate(rule.backend_refs):
             yield from filter_faults(ref.filters, f"{path}.backendRefs[{number}].filters")
+
+
+def _retry_faults(rule: HttpRule | GrpcRule, path: str) -> Iterator[Fault]:
+    retry = rule.retry if isinstance(rule, HttpRule) else None
+    for at, code in enumerate(retry.codes if retry is not None else ()):
+        if not is_status(code):
+            yield Fault(f"{path}.retry.codes[{at}]", f"{code} is no status")
