@@ -30,7 +30,16 @@ from isthmus.ir.rules import (
 )
 from isthmus.ir.target import Refuse, Target, To
 from isthmus.proto.xds import CLUSTER, LISTENER, ROUTES, resource
-from tests.support.envoys import TYPES, Sidecar, Told, pod, scenario, scenarios, static
+from tests.support.envoys import (
+    TYPES,
+    Sidecar,
+    Told,
+    node_told,
+    pod,
+    scenario,
+    scenarios,
+    static,
+)
 from tests.support.keys import identity
 
 FOLDER = Path(__file__).parent.parent / "golden" / "sidecars"
@@ -62,6 +71,11 @@ def test_envoy_takes_every_golden_resource(said: dict[str, Any], tmp_path: Path)
     identity(tmp_path)
     told = list(Sidecar(scenario(said), pod(said.get("as", "shop/me"))).told())
     assert refusals(tmp_path, static(told)) == ""
+
+
+@pytest.mark.parametrize("said", SCENARIOS[:: max(1, len(SCENARIOS) // 8)])
+def test_a_node_s_envoy_takes_all_it_is_told(said: dict[str, Any], tmp_path: Path) -> None:
+    assert refusals(tmp_path, static(node_told(scenario(said)))) == ""
 
 
 def test_envoy_takes_the_bootstrap(tmp_path: Path) -> None:

@@ -491,8 +491,10 @@ def test_a_pod_is_asked_first_and_killed_when_its_grace_is_over(lab: LabProcess)
     following = subprocess.Popen(
         lab.command("logs", "-f", "polite"), stdout=subprocess.PIPE, text=True
     )
-    lab.kubectl("delete", "pod", "polite", "stubborn", "--timeout=20s")
-    assert following.communicate(timeout=30)[0] == "up\nbye\n"
+    assert following.stdout is not None
+    assert following.stdout.readline() == "up\n"  # it has found the pod
+    lab.kubectl("delete", "pod", "polite", "stubborn", "--timeout=40s")
+    assert following.communicate(timeout=30)[0] == "bye\n"
     assert (lab.state / "told").read_text() == "hook\n"
     (lab.state / "told").unlink()
 

@@ -16,7 +16,14 @@ from envoy.config.route.v3 import route_pb2
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from isthmus.dialects.envoy import Asker, Bootstrap, EnvoyDialect, bootstrap
+from isthmus.dialects.envoy import (
+    Asker,
+    Bootstrap,
+    EnvoyDialect,
+    NodeAsker,
+    NodeDialect,
+    bootstrap,
+)
 from isthmus.dialects.envoy.view import asker, sidecar_view
 from isthmus.ir.names import Ref
 from isthmus.proto.xds import CLUSTER, ENDPOINTS, LISTENER, ROUTES, Resource
@@ -91,6 +98,17 @@ class Sidecar:
 
     def routes(self, name: str) -> route_pb2.RouteConfiguration:
         return route_pb2.RouteConfiguration.FromString(self.one(ROUTES, name).resource.value)
+
+
+def node_told(world: World) -> Iterator[Told]:
+    """Everything that a node's Envoy is told."""
+    dialect, asker = NodeDialect(), NodeAsker(LOCAL, "n1")
+    for type_url, names in world.db.read(*dialect.view_query(asker)).types.items():
+        for name in names or ():
+            cell = dialect.resource_query(asker, type_url, name)
+            found = world.db.read(*cell) if cell is not None else None
+            assert found is not None, (type_url, name)
+            yield Told(type_url, found, TYPES[type_url].FromString(found.value))
 
 
 def plain(message: Message) -> dict[str, Any]:
