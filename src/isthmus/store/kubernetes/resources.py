@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from isthmus.model.kind import Kind
 from isthmus.model.registry import BUILT_IN
 
 
-class Resource(NamedTuple):
-    """`needed`: without it a view of the cluster would mislead; others may be forbidden or missing.
+class Need(Enum):
+    """What a view is worth without a resource.
 
-    `kind` is ours; the API may serve any version that we know.
+    NEEDED: nothing, it would mislead. USUAL: less, and somebody is told. EXTRA: Linkerd's own
+    accounts may not read it, so nobody misses it.
     """
 
+    NEEDED = auto()
+    USUAL = auto()
+    EXTRA = auto()
+
+
+class Resource(NamedTuple):
+    """`kind` is ours; the API may serve any version that we know."""
+
     kind: Kind
-    needed: bool
+    need: Need
 
     @property
     def name(self) -> str:
@@ -36,23 +46,23 @@ class Resource(NamedTuple):
         return f"{root}/{self.kind.plural}"
 
 
-def _resource(name: str, *, needed: bool = False) -> Resource:
+def _resource(name: str, need: Need) -> Resource:
     kind = BUILT_IN.by_key_resource(name)
     if kind is None:
         raise LookupError(f"the kind of {name} is not registered")
-    return Resource(kind, needed)
+    return Resource(kind, need)
 
 
 MIRRORED: Final[tuple[Resource, ...]] = (
-    _resource("services", needed=True),
-    _resource("endpointslices.discovery.k8s.io", needed=True),
-    _resource("pods", needed=True),
-    _resource("endpoints"),
-    _resource("replicasets.apps"),
-    _resource("jobs.batch"),
-    _resource("servers.policy.linkerd.io"),
-    _resource("externalworkloads.workload.linkerd.io"),
-    _resource("namespaces"),
+    _resource("services", Need.NEEDED),
+    _resource("endpointslices.discovery.k8s.io", Need.NEEDED),
+    _resource("pods", Need.NEEDED),
+    _resource("endpoints", Need.USUAL),
+    _resource("replicasets.apps", Need.USUAL),
+    _resource("jobs.batch", Need.USUAL),
+    _resource("servers.policy.linkerd.io", Need.USUAL),
+    _resource("externalworkloads.workload.linkerd.io", Need.EXTRA),
+    _resource("namespaces", Need.EXTRA),
 )
 """All that mirroring reads. A link's account may list the first seven (Linkerd grants it those);
 the last two add what they can where they are allowed."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from isthmus.aio import Backoff, Clock, breathe, race, together
+from isthmus.aio import Backoff, Clock, breathe, deadline, race, together
 from isthmus.errors import (
     Compacted,
     Forbidden,
@@ -31,7 +31,7 @@ from isthmus.model.key import Key
 from isthmus.store.kubernetes import objects
 from isthmus.store.kubernetes.client import Client
 from isthmus.store.kubernetes.objects import BOUNDS, Bounds
-from isthmus.store.kubernetes.resources import MIRRORED, Resource
+from isthmus.store.kubernetes.resources import MIRRORED, Need, Resource
 from isthmus.store.kubernetes.view import View
 
 PAGE: Final = 500
@@ -52,8 +52,10 @@ PATIENCE: Final = 10.0
 """Seconds for the answer, after which the connections are given up."""
 SLICE: Final = 25
 """Objects read between two turns of the loop."""
-DENIED: Final = 60.0
+DENIED: Final = 120.0
 """Seconds before a resource that is forbidden or missing is asked for again."""
+MOMENT: Final = 10.0
+"""Seconds that the first sync waits for what a view can do without; it comes later then."""
 QUIETLY: Final = 3
 """Failures to reach the server that are no news: if it is gone, the heartbeat tells."""
 AGAIN: Final = Backoff(first=0.2, most=20.0)
@@ -145,6 +147,10 @@ class Session:
                 await self._client.ask("/version", seconds=PATIENCE)
             self._heard()
 
+    def _complain(self, resource: Resource, fault: IsthmusError) -> None:
+        missed = not isinstance(fault, _ABSENT) or resource.need is not Need.EXTRA
+        self._say(resource, fault.message if missed else "")
+
     def _say(self, resource: Resource, why: str) -> None:
         if self.trouble.get(resource.name, "") != why:
             if why:
@@ -156,14 +162,15 @@ class Session:
     # ------------------------------------------------------------------------------------ listing
 
     async def _first(self, resource: Resource) -> Listed | None:
-        try:
+        if resource.need is Need.NEEDED:
             return await self._list(resource)
+        try:
+            async with deadline(self._clock, MOMENT, f"listing {resource.name}"):
+                return await self._list(resource)
         except Unauthenticated:
             raise
         except IsthmusError as fault:
-            if resource.needed:
-                raise
-            self._say(resource, fault.message)
+            self._complain(resource, fault)
             return None
 
     async def _list(self, resource: Resource) -> Listed:
@@ -248,7 +255,7 @@ class Session:
         """What was seen last stays: rights that were taken by mistake must not empty anything."""
         quiet = QUIETLY if isinstance(fault, Unavailable) else 0
         if failures > quiet:
-            self._say(resource, fault.message)
+            self._complain(resource, fault)
         if failures:
             pause = AGAIN.pause(failures, self._random)
             await self._clock.sleep(DENIED if isinstance(fault, _ABSENT) else pause)

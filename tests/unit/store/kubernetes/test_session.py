@@ -88,6 +88,7 @@ async def test_everything_is_listed_in_pages_and_followed(api: FakeApi) -> None:
 async def test_a_kind_that_is_forbidden_or_missing_stops_no_other(api: FakeApi) -> None:
     api.act["/apis/batch/v1/jobs"] = refusing(403)
     api.act[SERVERS] = refusing(404)
+    api.act["/api/v1/namespaces"] = refusing(403)  # as usual: nobody misses it
     api.put(service("a"))
     async with following(api) as one:
         assert one.names() == ["a"]
