@@ -307,6 +307,12 @@ async def test_calls_are_routed_by_method_and_header(tmp_path: Path) -> None:
         assert await call(out, port, "/xaY/ZZ") == "NOT_FOUND"
 
 
+async def test_calls_by_http_routes_are_answered_as_calls(tmp_path: Path) -> None:
+    async with way(tmp_path, world(route(at("/a.B")))) as (out, _):
+        assert await call(out, CART, "/a.B/C") == "OK"
+        assert await call(out, CART, "/x.Y/Z") == "NOT_FOUND"
+
+
 # -------------------------------------------------------------------------------- egress
 
 DENY: Compact = {"egress": "linkerd-egress/all-egress", "policy": "Deny"}

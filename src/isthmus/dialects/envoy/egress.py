@@ -197,7 +197,7 @@ def _network(name: OutboundName, found: Outbound, part: Part) -> Chains:
 
 def _client(name: str, *, anywhere: bool) -> component.Filter:
     log = stats.ANY_PORT_HTTP if anywhere else stats.OUTBOUND_HTTP
-    return manager.client_side(name, log=log, replies=manager.DENIED_GRPC)
+    return manager.client_side(name, log=log, denies=True)
 
 
 @query

@@ -99,24 +99,6 @@ def _manager(
     )
 
 
-def client_side(
-    routes: str | route.RouteConfiguration,
-    codec: Manager.CodecType.ValueType = Manager.AUTO,
-    *,
-    log: accesslog.AccessLog = stats.OUTBOUND_HTTP,
-    replies: hcm.LocalReplyConfig | None = None,
-) -> pb.Filter:
-    """Requests of the application on their way out, by routes of that name or these."""
-    wire = _manager("outbound", codec, [_ROUTER], log)
-    if replies is not None:
-        wire.local_reply_config.CopyFrom(replies)
-    if isinstance(routes, str):
-        wire.rds.CopyFrom(hcm.Rds(config_source=ADS, route_config_name=routes))
-    else:
-        wire.route_config.CopyFrom(routes)
-    return _filter(_MANAGER, wire)
-
-
 def _told_grpc(status: int, code: int, flag: str = "") -> hcm.LocalReplyConfig:
     """GRPC clients that would be told this HTTP status by the proxy itself are told a code."""
     grpc = accesslog.HeaderFilter(
@@ -150,6 +132,28 @@ DENIED_GRPC: Final = _told_grpc(403, 9)
 
 NOT_FOUND_GRPC: Final = _told_grpc(404, 5, "NR")
 """A call that no GRPCRoute is for: NOT_FOUND, where Envoy would say that it is not implemented."""
+
+
+def client_side(
+    routes: str | route.RouteConfiguration,
+    codec: Manager.CodecType.ValueType = Manager.AUTO,
+    *,
+    log: accesslog.AccessLog = stats.OUTBOUND_HTTP,
+    denies: bool = False,
+) -> pb.Filter:
+    """Requests of the application on their way out, by routes of that name or these.
+
+    `denies`: some of them may be refused though nobody said that they are gRPC.
+    """
+    wire = _manager("outbound", codec, [_ROUTER], log)
+    wire.local_reply_config.CopyFrom(NOT_FOUND_GRPC)
+    if denies:
+        wire.local_reply_config.MergeFrom(DENIED_GRPC)
+    if isinstance(routes, str):
+        wire.rds.CopyFrom(hcm.Rds(config_source=ADS, route_config_name=routes))
+    else:
+        wire.route_config.CopyFrom(routes)
+    return _filter(_MANAGER, wire)
 
 
 def server_side(routes: str, codec: Manager.CodecType.ValueType = Manager.AUTO) -> pb.Filter:

@@ -110,12 +110,8 @@ def _chains(wire: pb.Listener, found: Outbound) -> set[str]:
         case Http1():
             client = manager.client_side(wire.name, manager.HTTP1)
             wire.filter_chains.append(manager.chain("http", [client]))
-        case Http2():
+        case Http2() | Grpc():
             client = manager.client_side(wire.name, manager.HTTP2)
-            wire.filter_chains.append(manager.chain("http", [client]))
-        case Grpc():
-            told = manager.NOT_FOUND_GRPC
-            client = manager.client_side(wire.name, manager.HTTP2, replies=told)
             wire.filter_chains.append(manager.chain("http", [client]))
         case Tcp(routes=tcp_routes):
             return _default(wire, tcp_routes, parent)
