@@ -193,7 +193,10 @@ def test_a_server_is_told_who_may_call() -> None:
 
 RPC: Compact = {"server": "shop/rpc", "pods": {"app": "me"}, "port": 8080, "protocol": "gRPC"}
 WEB: Compact = {"server": "shop/web", "pods": {"app": "me"}, "port": 8080}
-FORBIDDEN: dict[str, object] = {"type": "ExtensionRef", "extensionRef": {"group": "g", "kind": "K", "name": "n"}}
+FORBIDDEN: dict[str, object] = {
+    "type": "ExtensionRef",
+    "extensionRef": {"group": "g", "kind": "K", "name": "n"},
+}
 
 
 def judged(manager: hcm.HttpConnectionManager) -> dict[str, list[str] | None]:
