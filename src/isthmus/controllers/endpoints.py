@@ -14,6 +14,7 @@ from isthmus.controllers.addressing import (
     ports_of,
     reference,
 )
+from isthmus.controllers.listing import merged
 from isthmus.controllers.pods import is_finished, is_ready, lives
 from isthmus.controllers.slices import port_document
 from isthmus.controllers.steps import (
@@ -46,7 +47,7 @@ Ports = tuple[EndpointPort, ...]
 @query
 def keys(db: View, where: Place) -> tuple[ObjectKey, ...]:
     """Every name that a Service or an Endpoints of a namespace has."""
-    return tuple(sorted({*SERVICES.names(db, where), *ENDPOINTS.names(db, where)}))
+    return merged(SERVICES.names(db, where), ENDPOINTS.names(db, where))
 
 
 @query

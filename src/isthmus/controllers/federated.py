@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from isthmus.controllers.conditions import Says, update
 from isthmus.controllers.copied import Keys, copies, metadata
+from isthmus.controllers.listing import merged
 from isthmus.controllers.pods import lives
 from isthmus.controllers.standins import RESOURCE, write
 from isthmus.controllers.steps import Delete, Plan
@@ -46,14 +47,18 @@ def keys(db: View, where: Place) -> tuple[ObjectKey, ...]:
     """Every name of a namespace that a federated Service has, or should have."""
     if not where.namespace:
         return ()
-    named = [
-        member
+    return merged(names(db, where), FEDERATIONS.get(db, where), CONTESTED.get(db, where))
+
+
+@query
+def names(db: View, where: Place) -> tuple[ObjectKey, ...]:
+    """Every name of a namespace that a federated Service should have."""
+    found = {
+        federated_key(where.cluster, member)
         for target in targets(db, where.cluster)
         for member in members_in(db, target.link, where.namespace)
-    ]
-    found = {federated_key(where.cluster, one) for one in named}
+    }
     found.update(federated_key(where.cluster, one) for one in LOCAL_MEMBERS.get(db, where))
-    found.update(FEDERATIONS.get(db, where), CONTESTED.get(db, where))
     return tuple(sorted(found))
 
 

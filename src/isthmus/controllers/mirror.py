@@ -15,6 +15,7 @@ import msgspec
 from isthmus.controllers import hostmirrors
 from isthmus.controllers.copied import Keys, copies, metadata
 from isthmus.controllers.gateways import Subject, gateway, remove, serves, through_gateway
+from isthmus.controllers.listing import merged
 from isthmus.controllers.pods import lives
 from isthmus.controllers.standins import RESOURCE, write
 from isthmus.controllers.steps import Delete, Plan, Step
@@ -56,16 +57,20 @@ def keys(db: View, where: Place) -> tuple[ObjectKey, ...]:
     """Every name of a namespace that a mirror has, or should have."""
     if not where.namespace:
         return ()
+    rows = (SERVICES.get(db, key) for key in HOST_MIRRORS.get(db, where))
+    roots = {row.metadata.labels[MIRROR_ROOT] for row in rows if row is not None}
+    named = tuple(ObjectKey(where.cluster, where.namespace, name) for name in sorted(roots))
+    return merged(names(db, where), MIRRORS.get(db, where), named)
+
+
+@query
+def names(db: View, where: Place) -> tuple[ObjectKey, ...]:
+    """Every name of a namespace that a mirror should have."""
     found = {
         ObjectKey(where.cluster, where.namespace, mirror_name(remote))
         for target in targets(db, where.cluster)
         for remote in mirrored_in(db, target.link, where.namespace)
     }
-    found.update(MIRRORS.get(db, where))
-    for key in HOST_MIRRORS.get(db, where):
-        row = SERVICES.get(db, key)
-        if row is not None:
-            found.add(key._replace(name=row.metadata.labels[MIRROR_ROOT]))
     return tuple(sorted(found))
 
 

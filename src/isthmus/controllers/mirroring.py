@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from isthmus.controllers.families import family_of
+from isthmus.controllers.listing import merged
 from isthmus.controllers.packing import Group
 from isthmus.controllers.pods import lives
 from isthmus.controllers.slices import MANAGED_BY, Target, managed, reference, write
@@ -35,7 +36,7 @@ MOST = 1000
 @query
 def keys(db: View, where: Place) -> tuple[ObjectKey, ...]:
     """Every name that a Service or an Endpoints of a namespace has."""
-    return tuple(sorted({*SERVICES.names(db, where), *ENDPOINTS.names(db, where)}))
+    return merged(SERVICES.names(db, where), ENDPOINTS.names(db, where))
 
 
 @query

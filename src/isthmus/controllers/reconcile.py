@@ -20,6 +20,7 @@ from isthmus.aio.supervise import describe as describe_error
 from isthmus.aio.supervise import foreseen
 from isthmus.board import Subscription
 from isthmus.controllers.execute import Executor
+from isthmus.controllers.listing import changed
 from isthmus.controllers.lives import TERMINATING
 from isthmus.controllers.steps import Plan, Wait, Write, describe, writes
 from isthmus.controllers.time import Commit, Timekeeper
@@ -228,7 +229,7 @@ class Reconciler:
         before = self._listed.pop((controller, place), ())
         if keys:
             self._listed[controller, place] = tuple(keys)
-        gone, new = set(before).difference(keys), set(keys).difference(before)
+        gone, new = changed(before, keys)
         for key in gone:
             watched.drop(controller.plan, key)
             self._drop(Duty(controller, key))
