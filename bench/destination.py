@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -73,6 +73,11 @@ def serving(how: str, size: int = 0) -> Iterator[Server]:
             process.communicate("")
 
 
+def _giver(made: Connection) -> Callable[[], Connection]:
+    """Gives a protocol that there is already."""
+    return lambda: made
+
+
 class Clients:
     """Connections, and when how many messages had come."""
 
@@ -93,9 +98,7 @@ class Clients:
                 request = pb.GetDestination(path=name).SerializeToString()
                 made = Connection([Call(f"{SERVICE}/{m}", request) for m in methods], self._hear)
                 self._connections.append(made)
-                group.create_task(
-                    loop.create_connection(lambda made=made: made, "127.0.0.1", self._port)  # type: ignore[misc]
-                )
+                group.create_task(loop.create_connection(_giver(made), "127.0.0.1", self._port))
         await self.all()
 
     def _want(self, messages: int) -> None:

@@ -106,7 +106,8 @@ class Client(asyncio.DatagramProtocol):
         self._send: Callable[[bytes], None] = _nowhere
         self.done = asyncio.Event()
 
-    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.DatagramTransport)
         self._send = transport.sendto
         for packet in self._packets[:IN_FLIGHT]:
             self._send(packet)

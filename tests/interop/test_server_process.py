@@ -207,10 +207,11 @@ def test_wrong_usage(flags: list[str], says: str) -> None:
     assert told.splitlines()[1:] == ["Try `isthmus server --help`."]
 
 
-def test_a_wrong_environment_is_no_wrong_usage(tmp_path: Path) -> None:
+def test_a_wrong_environment_is_wrong_usage(tmp_path: Path) -> None:
     code, told = fails("--data-dir", str(tmp_path), ISTHMUS_SERVICE_CIDR="ten")
-    assert code == 1
+    assert code == 2
     assert told.startswith("isthmus: error: ISTHMUS_SERVICE_CIDR: ")
+    assert told.splitlines()[1:] == ["Try `isthmus server --help`."]
 
 
 @pytest.mark.parametrize(
@@ -226,14 +227,14 @@ def test_a_wrong_config_file_is_named(tmp_path: Path, content: bytes, says: str)
     path = tmp_path / "isthmus.toml"
     path.write_bytes(content)
     code, told = fails("--config", str(path))
-    assert code == 1
+    assert code == 2
     assert f"isthmus: error: {path}: " in told
     assert says in told
 
 
 def test_a_config_file_that_is_not_there() -> None:
     code, told = fails("--config", "/nowhere/isthmus.toml")
-    assert code == 1
+    assert code == 2
     assert "cannot read the config file" in told
     assert "/nowhere/isthmus.toml" in told
 

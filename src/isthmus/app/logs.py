@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import MutableMapping
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -22,7 +22,7 @@ Fields = MutableMapping[str, Any]
 
 
 class _Unbreakable:
-    """A text file that swallows what its reader does not want."""
+    """A text file that swallows what its reader does not want; of one, what structlog uses."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -88,7 +88,7 @@ def configure(form: LogFormat, file: TextIO | None = None) -> None:
             *_render(form, out),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(_Unbreakable(out)),  # type: ignore[arg-type]
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _Unbreakable(out))),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_Forward()], level=logging.WARNING, force=True)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import click
 
+from isthmus import __version__
 from isthmus.cli import failure
 from isthmus.cli.group import LazyGroup
 from isthmus.cli.options import Globals, global_options
@@ -52,6 +53,7 @@ Start a control plane, and talk to it with kubectl (in another terminal):
     epilog=EPILOG,
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )
+@click.version_option(__version__, message="isthmus %(version)s", help="Print the version.")
 @global_options
 @click.pass_context
 def root(context: click.Context) -> None:

@@ -137,8 +137,9 @@ def _keep(name: str, report: str) -> Path:
 
 
 def _sentence(message: str) -> str:
-    """Click's messages are sentences; ours begin small and end without a dot."""
-    return (message[:1].lower() + message[1:]).removesuffix(".")
+    """Sentences of Click begin small here, unless with a name, and end without a dot."""
+    named = message[1:2].isupper()
+    return (message if named else message[:1].lower() + message[1:]).removesuffix(".")
 
 
 def _say(message: str) -> None:

@@ -46,7 +46,8 @@ class Overlay(Generic[K, V]):
         """The value here, else in the base, else None."""
         if key in self._own:
             return self._own[key]
-        return self._base.get(key)  # type: ignore[no-any-return]
+        below: V | None = self._base.get(key)
+        return below
 
     def __setitem__(self, key: K, value: V, /) -> None:
         self._own[key] = value
@@ -111,9 +112,9 @@ class _Big:
 
 def ordered(members: Iterable[M]) -> list[M]:
     """Sorted; by text where the members have no order of their own (enums, None beside str)."""
-    some = list(members)
+    some: list[Any] = list(members)
     try:
-        return sorted(some)  # type: ignore[type-var]
+        return sorted(some)
     except TypeError:
         return sorted(some, key=repr)
 

@@ -125,7 +125,8 @@ class Database(View):
         cell = self._brought(query, key)
         if cell.error is not None:
             raise cell.error.with_traceback(None)
-        return cell.value  # type: ignore[no-any-return]
+        value: T = cell.value
+        return value
 
     def trace(self, query: Query[P, T], /, *key: P.args, **named: P.kwargs) -> Trace:
         """What the value was made from: the recorded reads, down to the rows."""

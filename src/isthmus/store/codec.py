@@ -7,21 +7,24 @@ the way out, because it is only known once the bytes are written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
-from isthmus.errors import BadRequest
+from isthmus.errors import BadRequest, Unavailable
 from isthmus.model.kind import Document
 
 FIRST: Final = ("apiVersion", "kind", "metadata")
 NOT_STORED: Final = ("resourceVersion", "selfLink")
 """Fields of metadata that are not the object's own."""
 
-# Inside a JSON string a quote is escaped, and nothing but two strings comes before metadata: so the
-# first occurrence of these bytes is the metadata of the object itself.
-_METADATA: Final = b'"metadata":{'
+# Nothing but two strings comes before the metadata of canonical bytes. What others wrote into the
+# store may look otherwise.
+_CANONICAL: Final = re.compile(
+    rb'\{(?:"apiVersion":"[^"\\]*",)?(?:"kind":"[^"\\]*",)?"metadata":\{'
+)
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(type=dict)
@@ -54,8 +57,14 @@ def _json(value: object) -> bytes:
 
 
 def with_revision(raw: bytes, revision: int) -> bytes:
-    """Stored bytes as they go out: `metadata.resourceVersion` is `revision`."""
-    place = raw.index(_METADATA) + len(_METADATA)
+    """Stored bytes as they go out: `metadata.resourceVersion` is `revision`, all is in one line.
+
+    Unavailable for bytes that are no object.
+    """
+    head = _CANONICAL.match(raw)
+    if head is None or b"\n" in raw:
+        return _ENCODER.encode(document(raw, revision))
+    place = head.end()
     comma = b"" if raw.startswith(b"}", place) else b","
     return b'%s"resourceVersion":"%d"%s%s' % (raw[:place], revision, comma, raw[place:])
 
@@ -63,9 +72,14 @@ def with_revision(raw: bytes, revision: int) -> bytes:
 def document(raw: bytes, revision: int) -> Document:
     """The document in stored bytes, with `metadata.resourceVersion`; 0 leaves it out.
 
-    A fresh value at each call: the caller may change it.
+    A fresh value at each call: the caller may change it. Unavailable for bytes that are no object.
     """
-    held: Document = _DECODER.decode(raw)
+    try:
+        held: Document = _DECODER.decode(raw)
+    except (msgspec.MsgspecError, RecursionError) as fault:
+        raise Unavailable(f"a stored object cannot be read: {fault}") from None
+    if not isinstance(held.get("metadata"), dict):
+        held["metadata"] = {}
     if revision:
         held["metadata"]["resourceVersion"] = str(revision)
     return held

@@ -54,6 +54,11 @@ def test_the_module_is_the_program() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
 
 
+def test_the_version_is_an_answer() -> None:
+    done = isthmus("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"isthmus {__version__}\n", "")
+
+
 @pytest.mark.parametrize("arguments", [["-h"], ["server", "-h"], ["version", "--help"]])
 def test_help_is_an_answer(arguments: list[str], capsys: Capture) -> None:
     assert run(arguments) == 0

@@ -88,5 +88,20 @@ def test_lists_by_comma_or_by_repeating(served: list[ServerConfig]) -> None:
 
 
 def test_global_flags_are_taken_and_mean_nothing(served: list[ServerConfig]) -> None:
-    assert run(["--context", "a", "server", "-n", "x", "--kubeconfig", "f"]) == 0
+    assert run(["--kubeconfig", "f", "server", "-n", "x"]) == 0
     assert len(served) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["--context", "east", "server"], ["server", "--context", "east"]]
+)
+def test_a_server_has_no_context(
+    served: list[ServerConfig], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    assert served == []
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == (
+        "isthmus: error: --context has no meaning here: a server is named with --cluster"
+    )
+    assert told[1:] == ["Try `isthmus server --help`."]

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from isthmus.cli.options import GoBool, GoCommand, hidden_global_options
+from isthmus.cli.options import Globals, GoBool, GoCommand, hidden_global_options
 from isthmus.config import SETTINGS, ServerConfig, Setting, Shape, config_file, resolve
-from isthmus.errors import Invalid, UserFault
+from isthmus.errors import Invalid
 
 Flag = str | bool | Sequence[str] | None
 
@@ -74,6 +74,9 @@ def server(context: click.Context, /, config: str | None, **flags: Flag) -> int:
     It needs nothing else: objects live in a file of the data directory, unless --store says
     otherwise.
     """
+    if context.find_root().ensure_object(Globals).context is not None:
+        told = "--context has no meaning here: a server is named with --cluster"
+        raise click.UsageError(told, context)
     settings = _settings(context, {"config": config, **flags})
     from isthmus.app import serve
 
@@ -86,8 +89,6 @@ def _settings(context: click.Context, flags: dict[str, Flag]) -> ServerConfig:
         name = str(path) if path else "the config file"
         return resolve(flags, os.environ, path.read_bytes() if path else None, file_name=name)
     except Invalid as fault:
-        if all(cause.path.startswith("--") for cause in fault.causes):
-            raise click.UsageError(fault.message, context) from fault
-        raise UserFault(fault.message) from fault
+        raise click.UsageError(fault.message, context) from fault
     except (OSError, ValueError) as fault:
-        raise UserFault(f"cannot read the config file: {fault}") from fault
+        raise click.UsageError(f"cannot read the config file: {fault}", context) from fault

@@ -19,12 +19,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
-import msgspec
-
 from isthmus.aio import Alarm, Clock, breathe
-from isthmus.errors import IsthmusError
+from isthmus.errors import IsthmusError, Unavailable
 from isthmus.model.kind import Document
 from isthmus.serve.kube.events import Seen, expired, relative
+from isthmus.store.codec import document
 from isthmus.store.contract import Batch, Event, Record, Store
 
 RING_EVENTS = 4096
@@ -58,7 +57,11 @@ class Entry:
             self._decoded = {}
         held = self._decoded.get(record.revision)
         if held is None:
-            held = self._decoded[record.revision] = msgspec.json.decode(record.value)
+            try:
+                held = document(record.value, 0)
+            except Unavailable:  # bytes that are no object match nothing but everything
+                held = {}
+            self._decoded[record.revision] = held
         return held
 
     def seen(self, matches: Callable[[Document], bool] | None) -> Seen | None:

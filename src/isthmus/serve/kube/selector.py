@@ -128,6 +128,12 @@ class Selector(msgspec.Struct, frozen=True):
         """The same of stored bytes; decodes no more than it needs."""
         if self.everything:
             return True
+        try:
+            return self._matches_raw(raw)
+        except msgspec.MsgspecError:  # bytes that are no object, or one without readable metadata
+            return False
+
+    def _matches_raw(self, raw: bytes) -> bool:
         if any(term.path[0] != "metadata" for term in self.fields):
             return self.matches(_ANY.decode(raw))
         head = _HEAD.decode(raw).metadata

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-import msgspec
-
+from isthmus.errors import Unavailable
 from isthmus.model.kind import Document, Kind, Version
 from isthmus.serve.kube.events import EventType, Seen, bookmark_object, line
 from isthmus.serve.kube.negotiate import Form, accept
 from isthmus.serve.kube.query import Query
 from isthmus.serve.kube.table import Include, ListMeta, Tables, include, partial, partial_list
+from isthmus.store.codec import document as read_document
 from isthmus.store.codec import encode, with_revision
 from isthmus.store.contract import Record
 
@@ -61,7 +61,7 @@ class Showing:
     def raw(self, value: bytes, revision: int) -> bytes:
         """Stored bytes as JSON in this version, with their resourceVersion (0: they have none)."""
         if self._version.name != self._kind.stored or self._kind.definition:
-            value = encode(convert(self._kind, msgspec.json.decode(value), self._version.name))
+            value = encode(convert(self._kind, read_document(value, 0), self._version.name))
         return with_revision(value, revision) if revision else value
 
     def one(self, shape: Shape, value: bytes, revision: int, now: float) -> bytes:
@@ -83,7 +83,11 @@ class Showing:
         yield empty[:-2]  # every list ends in "]}"
         comma = b""
         for record in records:
-            yield comma + self._item(shape, self.raw(record.value, record.revision), now)
+            try:
+                item = self._item(shape, self.raw(record.value, record.revision), now)
+            except Unavailable:  # bytes that are no object; who asks for it by name is told
+                continue
+            yield comma + item
             comma = b","
         yield b"]}"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from isthmus.aio import Clock, breathe
-from isthmus.errors import Compacted
+from isthmus.errors import Compacted, Unavailable
 from isthmus.model.kind import Document, Kind
 from isthmus.serve.kube.answer import Asked, Stream, Write
 from isthmus.serve.kube.events import EventType, Seen, gone
@@ -92,7 +92,7 @@ class Lines:
             return b""
         key = (self._showing, self._shape, seen.type, self._first)
         made = entry.made(key, lambda: self._line(seen))
-        self._first = False
+        self._first = self._first and not made
         return made
 
     def of_bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
@@ -101,8 +101,12 @@ class Lines:
         return self._showing.bookmark(self._shape, revision, first=first, initial_end=initial_end)
 
     def _line(self, seen: Seen) -> bytes:
-        first, self._first = self._first, False
-        return self._showing.line(self._shape, seen, self._clock.time(), first=first)
+        try:
+            made = self._showing.line(self._shape, seen, self._clock.time(), first=self._first)
+        except Unavailable:  # bytes that are no object: nobody can be shown it
+            return b""
+        self._first = False
+        return made
 
 
 class _Watch:
