@@ -138,10 +138,15 @@ def inbound_grpc(db: View, route: Ref) -> InboundGrpcRoute | None:
 def inbound_route_faults(db: View, route: Ref) -> tuple[Fault, ...]:
     """What of a route on a Server is left out or answers for itself, for conditions."""
     row = _row(db, route)
-    return tuple(_faults(row.spec.rules)) if row is not None else ()
+    if row is None:
+        return ()
+    named = parents(db, route)
+    only = all((one.group, one.kind) == (POLICY_API, SERVER) for one in named)
+    return tuple(_faults(row.spec.rules, only=only))
 
 
-def _faults(rules: Iterable[Any]) -> Iterator[Fault]:
+def _faults(rules: Iterable[Any], *, only: bool) -> Iterator[Fault]:
+    """`only`: the route is for nothing but Servers, so that it needs no backends."""
     for at, rule in enumerate(rules):
         path = f"rules[{at}]"
         yield from matches.match_faults(rule, path)
@@ -150,6 +155,6 @@ def _faults(rules: Iterable[Any]) -> Iterator[Fault]:
             if one.type == "RequestMirror":
                 said = "no copies are made of requests that have arrived"
                 yield Fault(f"{path}.filters[{number}]", said)
-        if rule.backend_refs:
+        if only and rule.backend_refs:
             said = "requests that have arrived go to the workload, not to a backend"
             yield Fault(f"{path}.backendRefs", said)

@@ -268,6 +268,17 @@ def test_what_of_a_route_cannot_be_done_answers_for_itself_and_is_told() -> None
     assert world.db.read(inbound_route_faults, route("gone")) == ()
 
 
+def test_backends_are_for_the_clients_of_a_service_that_a_route_is_for_too() -> None:
+    own = {"group": "policy.linkerd.io", "kind": "Server", "name": "web"}
+    cart = {"group": "", "kind": "Service", "name": "cart"}
+    rules = [{"backendRefs": [{"name": "s", "port": 1}]}]
+    world = World(me(), server("web"))
+    for parent_refs, number in (([own], 1), ([own, cart], 0)):
+        spec = {"parentRefs": parent_refs, "rules": rules}
+        world.write("phr shop/r", {"metadata": {}, "spec": spec})
+        assert len(world.db.read(inbound_route_faults, route("r"))) == number
+
+
 # --------------------------------------------------------------------------- rate limits
 
 LIMIT: Compact = {
