@@ -17,6 +17,7 @@ from isthmus.ca.kubeconfig import ADMIN, MASTERS
 from isthmus.lab.addressing import API, KUBELET, ClusterAt, Plan
 from isthmus.lab.agents import Agents
 from isthmus.lab.balancers import Balancers, Published
+from isthmus.lab.forks import Forks
 from isthmus.lab.images import Images
 from isthmus.lab.kubelet.server import Kubelet, server_context
 from isthmus.lab.manifests import Applier
@@ -57,6 +58,7 @@ class Means(msgspec.Struct, frozen=True):
     clock: Clock
     random: Random
     log: Log
+    forks: Forks
 
 
 class Cluster:
@@ -68,7 +70,7 @@ class Cluster:
         self._router: Router = means.fabric.routers[at.name]
         self.server = Server(
             at, self._router.namespace, means.folder / "clusters" / at.name, trust, means.clock,
-            means.log,
+            means.log, means.forks,
         )  # fmt: skip
         self._ready = asyncio.Event()
         self._has_agent = False

@@ -22,6 +22,7 @@ from isthmus.lab import addressing, topology
 from isthmus.lab.addressing import Plan
 from isthmus.lab.agents import Agents
 from isthmus.lab.cluster import Cluster, Means, whole_user_range
+from isthmus.lab.forks import Forks
 from isthmus.lab.hosts import Hosts
 from isthmus.lab.images import Images
 from isthmus.lab.kubelet.server import Kubelet
@@ -39,21 +40,24 @@ APART = "~"
 """Between a cluster's name and a namespace, on the Unix socket."""
 
 
-def main(what: str, loopback: IPv4Network, state: State, channel: socket.socket) -> int:
+def main(
+    what: str, loopback: IPv4Network, state: State, channel: socket.socket, forks: Forks
+) -> int:
     """Run the lab until it is told to stop; return the exit code."""
     log = state.log.open("a", buffering=1)
     logs.configure(LogFormat.CONSOLE, log)
     os.umask(0o077)
     limits.raise_file_limit()
     plan = addressing.plan(topology.load(what), loopback)
-    return asyncio.run(Lab(plan, state, channel).run())
+    return asyncio.run(Lab(plan, state, channel, forks).run())
 
 
 class Lab:
     """One run of a lab."""
 
-    def __init__(self, plan: Plan, state: State, channel: socket.socket) -> None:
+    def __init__(self, plan: Plan, state: State, channel: socket.socket, forks: Forks) -> None:
         self._plan = plan
+        self._forks = forks
         self._state = state
         self._clock = SystemClock()
         self._log = structlog.get_logger()
@@ -70,6 +74,7 @@ class Lab:
         self._task = asyncio.current_task()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
         self._outside.start()
+        self._forks.attach()
         try:
             await self._guarded()
         except asyncio.CancelledError:
@@ -114,6 +119,7 @@ class Lab:
             clock=self._clock,
             random=SystemRandom(),
             log=self._log,
+            forks=self._forks,
         )
         trust = self._trust()
         self._clusters = [Cluster(at, trust.get(at.name), means) for at in self._plan.clusters]

@@ -15,10 +15,10 @@ from isthmus.aio import Backoff, Clock, Log, deadline
 from isthmus.errors import DeadlineExceeded, Unavailable
 from isthmus.lab import pipes
 from isthmus.lab.addressing import PORTS, ClusterAt
+from isthmus.lab.forks import Forks, Running
 from isthmus.lab.network.namespace import Namespace
 from isthmus.lab.pipes import Pipe
-from isthmus.lab.pods import process
-from isthmus.lab.pods.process import Launch, Process
+from isthmus.lab.pods.process import Launch
 from isthmus.lab.trust import TrustFiles
 
 PATIENCE = 60.0
@@ -39,14 +39,16 @@ class Server:
         trust: TrustFiles | None,
         clock: Clock,
         log: Log,
+        forks: Forks,
     ) -> None:
         self._at = at
+        self._forks = forks
         self._namespace = namespace
         self.data_dir = folder
         self._trust = trust
         self._clock = clock
         self._log = log
-        self._process: Process | None = None
+        self._process: Running | None = None
         self.pid = 0
         self._ready = asyncio.Event()
 
@@ -119,7 +121,7 @@ class Server:
                 stdout=out.theirs.fileno(),
                 stderr=errors.fileno(),
             )
-            running = self._process = await process.start(launch)
+            running = self._process = await self._forks.start(launch)
             out.theirs.close()
             self.pid = running.pid
             try:

@@ -130,9 +130,12 @@ def inside(arguments: list[str]) -> int:
     state = State(Path(folder))
 
     def main() -> int:
-        from isthmus.lab.runtime import main as run  # noqa: PLC0415  # inside alone
+        from isthmus.lab.forks import Forks  # noqa: PLC0415  # inside alone
 
-        return run(what, IPv4Network(loopback), state, channel)
+        forks = Forks()  # first: it imports while we do
+        from isthmus.lab.runtime import main as run  # noqa: PLC0415
+
+        return run(what, IPv4Network(loopback), state, channel, forks)
 
     try:
         return sandbox.enter(main)
