@@ -61,6 +61,7 @@ from isthmus.mesh.queries import (
     target_named,
     trust_domain,
 )
+from isthmus.mesh.queries import Place as Home
 from isthmus.proto.xds import ENDPOINTS, Resource, duration, encoded, field, packed, resource
 from isthmus.proto.xds import number_field as number
 
@@ -87,23 +88,24 @@ _HEALTH: Final = {
 
 
 @query
-def upstream(db: View, cluster_name: str, authority: str) -> OutboundName | None:
-    """The port of a Service that an authority means; without a port, 80."""
+def upstream(db: View, where: Home, authority: str) -> OutboundName | None:
+    """The port of a Service that an authority means to clients in a namespace; without one, 80."""
     host, colon, port = authority.partition(":")
     said = authority
     if host.count(".") == 1:
         said = f"{host}.svc.{settings(db).cluster_domain}{colon}{port}"
     match parse_authority(said, settings(db).cluster_domain):
         case Authority(ServiceName(namespace, service), number_):
-            return OutboundName(Ref(cluster_name, "", "Service", namespace, service), number_, "")
+            parent = Ref(where.cluster, "", "Service", namespace, service)
+            return OutboundName(parent, number_, where.namespace)
         case _:
             return None
 
 
 @query
-def client_listener(db: View, cluster_name: str, authority: str) -> Resource | None:
+def client_listener(db: View, where: Home, authority: str) -> Resource | None:
     """The listener of an authority; None where there is no such port of a Service."""
-    found = _found(db, cluster_name, authority)
+    found = _found(db, where, authority)
     if found is None:
         return None
     rds = hcm.Rds(config_source=ADS, route_config_name=authority)
@@ -115,9 +117,9 @@ def client_listener(db: View, cluster_name: str, authority: str) -> Resource | N
 
 
 @query
-def client_routes(db: View, cluster_name: str, authority: str) -> Resource | None:
+def client_routes(db: View, where: Home, authority: str) -> Resource | None:
     """The routes of an authority."""
-    found = _found(db, cluster_name, authority)
+    found = _found(db, where, authority)
     if found is None:
         return None
     wire = route_pb2.RouteConfiguration(
@@ -134,8 +136,8 @@ def client_routes(db: View, cluster_name: str, authority: str) -> Resource | Non
     return resource(wire, authority, clusters=_clusters(found), origin=found.source)
 
 
-def _found(db: View, cluster_name: str, authority: str) -> Outbound | None:
-    name = upstream(db, cluster_name, authority)
+def _found(db: View, where: Home, authority: str) -> Outbound | None:
+    name = upstream(db, where, authority)
     if name is None:
         return None
     found = outbound(db, name)

@@ -10,7 +10,7 @@ import msgspec
 from isthmus.dialects.grpc import clients, servers
 from isthmus.engine import View, query
 from isthmus.ir.names import Ref
-from isthmus.mesh.queries import node_of, proxy_view
+from isthmus.mesh.queries import Place, node_of, proxy_view
 from isthmus.proto.xds import CLUSTER, ENDPOINTS, LISTENER, ROUTES
 
 Cell = tuple[Any, ...]
@@ -67,7 +67,7 @@ class GrpcDialect:
             case _ if type_url == LISTENER:
                 return _listener(asker, name)
             case _ if type_url == ROUTES:
-                return (clients.client_routes, asker.workload.cluster, name)
+                return (clients.client_routes, _place(asker), name)
             case _ if type_url == CLUSTER:
                 return (clients.client_cluster, name)
             case _ if type_url == ENDPOINTS:
@@ -79,4 +79,8 @@ def _listener(asker: Asker, name: str) -> Cell:
     where = servers.listens(name)
     if where is not None:
         return (servers.server_listener, asker.workload, name, *where)
-    return (clients.client_listener, asker.workload.cluster, name)
+    return (clients.client_listener, _place(asker), name)
+
+
+def _place(asker: Asker) -> Place:
+    return Place(asker.workload.cluster, asker.workload.namespace)

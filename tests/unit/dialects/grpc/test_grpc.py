@@ -314,3 +314,11 @@ def test_what_grpc_cannot_be_told() -> None:
 
 def test_an_asker_is_a_workload_and_its_node() -> None:
     assert cart().db.read(asker, pod("shop/me")) == ME
+
+
+def test_routes_of_a_clients_own_namespace_are_its_own() -> None:
+    own: Compact = {"route": "shop/r", "service": "bank", "of": "pay", "backends": [["cart", 80]]}
+    bank: Compact = {"svc": "pay/bank", "ip": "10.96.0.20", "ports": [80]}
+    wire = find(cart(bank, own), ROUTES, "bank.pay:80")
+    assert isinstance(wire, route_pb2.RouteConfiguration)
+    assert wire.virtual_hosts[0].routes[0].route.cluster == KEY
