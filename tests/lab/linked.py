@@ -35,7 +35,7 @@ def work():
             line.request("GET", "/center/")
             answer = line.getresponse()
             body = answer.read()
-            counts[f"{answer.status} {body[:80].decode()}" if answer.status != 200 else "200"] += 1
+            counts[f"{answer.status} {body[:160].decode()}" if answer.status != 200 else "200"] += 1
             counts[answer.getheader("X-Faces-Pod", "200")] += answer.status == 200
         except Exception as fault:
             counts[repr(fault)] += 1
@@ -87,7 +87,9 @@ def workload(name: str, replicas: int = 1) -> list[dict[str, Any]]:
         "env": [{"name": "FACES_SERVICE", "value": "smiley"}],
         "readinessProbe": {"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 1},
     }
-    found = t.deployment(name, replicas, container, serviceAccountName=name)
+    found = t.deployment(
+        name, replicas, container, serviceAccountName=name, terminationGracePeriodSeconds=10
+    )
     found["metadata"]["namespace"] = "faces"
     return [account(name), found]
 

@@ -23,7 +23,7 @@ from isthmus.ir.identity import parse_identity
 from isthmus.ir.names import Ref
 from isthmus.mesh.exports import FEDERATED_SUFFIX
 from isthmus.mesh.federation import portions
-from isthmus.mesh.gateways import is_gateway
+from isthmus.mesh.gateways import EXPORTED, is_gateway
 from isthmus.mesh.policy_tables import EXTERNAL_WORKLOADS, SERVICE_WORKLOADS
 from isthmus.mesh.queries import target_id, trust_domain
 from isthmus.mesh.services import Federated, discovery
@@ -48,7 +48,7 @@ _NODE: Final = envoy.NodeDialect()
 _VARIANTS: Final = ("", "tcp", "plain", "sni")
 """Of a target, in Envoy's dialect: for sidecars, nodes and gateways."""
 
-_LENT: Final = ("mirror.linkerd.io/exported", "mirror.linkerd.io/federated")
+_LENT: Final = (EXPORTED, "mirror.linkerd.io/federated")
 """Labels of Services that other clusters use."""
 
 _HEARD: Final = 1
@@ -212,11 +212,11 @@ def _part_of(db: View, service: ObjectKey) -> Iterator[tuple[ObjectKey, str]]:
 @query
 def linger(db: View, pod: ObjectKey) -> int:
     """Seconds that a pod which leaves should stay for clients in other clusters; 0 for none."""
-    if is_gateway(db, pod):
-        return _ROLLED
     rows = (SERVICES.get(db, service) for service in SERVICE_PODS.selectors(db, pod))
-    lent = any(row is not None and set(_LENT) & row.metadata.labels.keys() for row in rows)
-    return _HEARD if lent else 0
+    labels = [row.metadata.labels for row in rows if row is not None]
+    if is_gateway(db, pod) or any(one.get(EXPORTED) == "true" for one in labels):
+        return _ROLLED
+    return _HEARD if any(set(_LENT) & one.keys() for one in labels) else 0
 
 
 def _unaware(db: View, part: ObjectKey, kind: str, who: ObjectKey) -> bool:

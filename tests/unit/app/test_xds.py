@@ -154,10 +154,14 @@ def test_it_is_known_once_every_slice_says_it_or_has_it_no_more() -> None:
     assert ask(Held(), LEAVES) == HEARD
 
 
-@pytest.mark.parametrize("label", ["exported", "federated"])
-def test_others_may_use_what_other_clusters_take_over(label: str) -> None:
-    lent = {**SERVICE, "labels": {f"mirror.linkerd.io/{label}": "true"}}
-    assert ask(Held(), LEAVES, lent, SAID) == {**HEARD, "linger": 1}
+@pytest.mark.parametrize(
+    ("label", "value", "seconds"),
+    [("federated", "member", 1), ("exported", "remote-discovery", 1), ("exported", "true", 3)],
+)
+def test_others_may_use_what_other_clusters_take_over(label: str, value: str, seconds: int) -> None:
+    """Through a gateway nobody sees who is behind it: connections there must end first."""
+    lent = {**SERVICE, "labels": {f"mirror.linkerd.io/{label}": value}}
+    assert ask(Held(), LEAVES, lent, SAID) == {**HEARD, "linger": seconds}
 
 
 def test_through_a_gateway_connections_last_a_little_longer() -> None:
