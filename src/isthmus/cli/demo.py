@@ -6,6 +6,7 @@ asks this process for sockets while it runs.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -31,6 +32,7 @@ SMILEYS: Final = ("smiley-1", "smiley-2", "smiley-3")
 FEDERATED: Final = "mirror.linkerd.io/federated"
 GUI: Final = "faces/faces-gui"
 COLOR: Final = "ghcr.io/buoyantio/faces-color:2.0.0-rc.2"
+APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 PATIENCE: Final = 60.0
 """Seconds until the first smiley must be there."""
 LOOK: Final = 0.1
@@ -213,8 +215,11 @@ def create(cluster: Cluster, document: dict[str, Any]) -> None:
         raise LookupError(f"there is no kind {document['kind']} of {version}")
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     where = f"/namespaces/{meta['namespace']}" if kind.namespaced else ""
+    # As `kubectl apply` would leave it, so that a later one by hand has nothing to say.
+    notes = {**(meta.get("annotations") or {}), APPLIED: json.dumps(document) + "\n"}
+    wanted = {**document, "metadata": {**meta, "annotations": notes}}
     try:
-        cluster.create(f"{root}{where}/{kind.plural}", document)
+        cluster.create(f"{root}{where}/{kind.plural}", wanted)
     except AlreadyExists:
         return
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import cached_property, partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from isthmus.cli.checks import Category, Check, Skip
@@ -176,21 +177,10 @@ def _config_map(world: World) -> str:
 def _ready(world: World) -> str:
     namespace = world.own.namespace
     world.cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{ENDPOINTS}")
-    at = world.cluster.listener("admin", namespace)
-    import http.client
-    import json
+    from isthmus.cli.admin import page
 
-    host, _, port = at.rpartition(":")
-    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=5)
-    try:
-        connection.request("GET", "/ready")
-        answer = connection.getresponse()
-        said = json.loads(answer.read(1 << 16))
-    except (OSError, http.client.HTTPException, ValueError) as fault:
-        raise UserFault(f"the control plane at {at} does not answer: {fault}") from fault
-    finally:
-        connection.close()
-    if answer.status != http.client.OK:
+    status, said = page(world.cluster.listener("admin", namespace), "/ready")
+    if status != HTTPStatus.OK:
         reasons = said.get("reasons") if isinstance(said, dict) else said
         raise UserFault(f"the control plane is not ready: {reasons}")
     return ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,6 +12,10 @@ from isthmus.cli.checks import wait_option
 from isthmus.cli.commands.diagnostics_options import place_options
 from isthmus.cli.multicluster import names
 from isthmus.cli.options import Globals
+from isthmus.errors import IsthmusError
+
+if TYPE_CHECKING:
+    from isthmus.cli.cluster import Cluster
 
 HEADER = ("CLUSTER", "ALIVE", "NUM_SVC", "LATENCY")
 WIDTHS = (7, 5, 9, 11)
@@ -52,7 +56,8 @@ def gateways(context: click.Context, cluster_name: str, output: str, wait: str) 
     said = context.find_root().ensure_object(Globals)
     cluster = Cluster(kubeconfig.load(said.kubeconfig_path).access(said.context))
     mirrors = cluster.get("/api/v1/services", labelSelector=f"{names.MIRRORED}=true")
-    found = rows(cluster.get(names.LINKS).get("items") or [], mirrors.get("items") or [])
+    links = cluster.get(names.LINKS).get("items") or []
+    found = rows(links, mirrors.get("items") or [], _latencies(cluster, said.linkerd_namespace))
     shown = [row for row in found if cluster_name in ("", row.cluster)]
     if output == "json":
         click.echo(json.dumps([as_json(row) for row in shown] or None, indent=2))
@@ -60,7 +65,26 @@ def gateways(context: click.Context, cluster_name: str, output: str, wait: str) 
         click.echo(table(shown), nl=False)
 
 
-def rows(links: Iterable[dict[str, Any]], mirrors: Iterable[dict[str, Any]]) -> list[Row]:
+def _latencies(cluster: Cluster, namespace: str | None) -> dict[str, int]:
+    """What the control plane measures, in ms, by cluster; nothing if it cannot be asked."""
+    from isthmus.cli.admin import page
+
+    try:
+        _, found = page(cluster.listener("admin", namespace), "/links")
+    except IsthmusError:
+        return {}
+    return {
+        str(each["cluster"]): int(each["gatewayLatencyMillis"])
+        for each in (found if isinstance(found, list) else [])
+        if each.get("gatewayLatencyMillis") is not None
+    }
+
+
+def rows(
+    links: Iterable[dict[str, Any]],
+    mirrors: Iterable[dict[str, Any]],
+    latencies: Mapping[str, int],
+) -> list[Row]:
     """Of the Links that have a gateway, by their clusters' names."""
     counts: dict[str, int] = {}
     for each in mirrors:
@@ -73,26 +97,18 @@ def rows(links: Iterable[dict[str, Any]], mirrors: Iterable[dict[str, Any]]) -> 
         spec = link.get("spec") or {}
         if spec.get("gatewayAddress"):
             cluster = str(spec.get("targetClusterName") or link["metadata"]["name"])
-            alive, latency = _alive(link)
-            found.append(Row(cluster, alive, counts.get(cluster, 0), latency))
+            services = counts.get(cluster, 0)
+            found.append(Row(cluster, _alive(link), services, latencies.get(cluster)))
     return sorted(found)
 
 
-def _alive(link: dict[str, Any]) -> tuple[bool, int | None]:
+def _alive(link: dict[str, Any]) -> bool:
     from isthmus.cli.multicluster.checks import GATEWAY
 
     conditions = (link.get("status") or {}).get("conditions") or []
     nothing: dict[str, Any] = {}
     said = next((each for each in conditions if each.get("type") == GATEWAY), nothing)
-    return said.get("status") == "True", milliseconds(str(said.get("message") or ""))
-
-
-def milliseconds(text: str) -> int | None:
-    """The first `<n>ms` of a text."""
-    import re
-
-    found = re.search(r"(\d+) ?ms", text)
-    return int(found[1]) if found else None
+    return said.get("status") == "True"
 
 
 def as_json(row: Row) -> dict[str, Any]:
