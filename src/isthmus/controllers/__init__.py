@@ -1,4 +1,4 @@
-"""What writes objects back: namespaces, roles, tokens, garbage, slices, deployments and so on.
+"""What writes objects back: namespaces, tokens, garbage, slices, deployments, mirrors and so on.
 
 What it is: one small shell (`reconcile`) that carries out plans, and a pure query per controller
 that makes them: the difference between what should be and what is. And the admissions that hold

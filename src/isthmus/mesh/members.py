@@ -25,6 +25,8 @@ from isthmus.model.core import Service
 from isthmus.model.key import ObjectKey
 
 HEADLESS = "None"
+MAX_LABEL = 63
+"""Characters of a Service's name (RFC 1035 label)."""
 
 
 class Member(NamedTuple):
@@ -59,6 +61,8 @@ def cannot_join(row: Service) -> str:
     """Why a Service cannot be a member; "" if it can."""
     if row.spec.cluster_ip == HEADLESS:
         return "Headless service cannot join federated service"
+    if len(row.metadata.name) + len(FEDERATED_SUFFIX) > MAX_LABEL:
+        return f"{row.metadata.name}{FEDERATED_SUFFIX} is too long for the name of a Service"
     return unfit(row)
 
 

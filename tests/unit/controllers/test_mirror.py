@@ -316,3 +316,49 @@ async def test_what_was_made_is_admitted_like_anything(world: LinkedWorld) -> No
 
 def test_without_links_there_are_no_targets() -> None:
     assert Database().read(targets, CLUSTER) == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"ip": "None"}, "Headless service cannot join"),
+        ({"type": "ExternalName"}, "ExternalName"),
+        ({"svc": f"shop/{'x' * 54}"}, "too long"),
+    ],
+)
+async def test_what_cannot_join_is_told_and_nothing_is_tried(
+    world: LinkedWorld, more: dict[str, Any], why: str
+) -> None:
+    await world.link("east")
+    compact = {"in": "east", "svc": "shop/odd", "ports": [80], "labels": MEMBER}
+    await world.apply({**compact, **more})
+    world.sync("east")
+    await world.settle()
+    assert await world.here.names("services") == []
+    [report] = (await world.reports("east", "federated")).values()
+    assert (report["status"], report["reason"]) == ("False", "InvalidService")
+    assert why in report["message"]
+
+
+async def test_shares_that_nobody_understands_are_told(world: LinkedWorld) -> None:
+    await world.link("east")
+    await world.apply({"in": "east", "svc": "shop/cart", "ports": [80], "labels": MEMBER})
+    world.sync("east")
+    await world.settle()
+    note = {"annotations": {"multicluster.isthmus.dev/member.west": "weight=2"}}
+    await world.metadata("svc shop/cart-federated", note)
+    await world.settle()
+    found = await world.service("shop/cart-federated")
+    assert found is not None
+    conditions = {each["type"]: each for each in found["status"]["conditions"]}
+    told = conditions["multicluster.isthmus.dev/SharesUnderstood"]
+    assert told["status"] == "False"
+    assert "no member is of a cluster west" in told["message"]
+    gone = {"annotations": {"multicluster.isthmus.dev/member.west": None}}
+    await world.metadata("svc shop/cart-federated", gone)
+    await world.settle()
+    found = await world.service("shop/cart-federated")
+    assert found is not None
+    assert [each["type"] for each in found["status"]["conditions"]] == [
+        "multicluster.isthmus.dev/PortsAgree"
+    ]
