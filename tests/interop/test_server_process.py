@@ -372,6 +372,8 @@ def test_more_connections_than_open_files(tmp_path: Path) -> None:
             held.enter_context(socket.create_connection((host, int(port))))
         assert server.admin("/live")[0] == 200  # its loop went around: all are accepted
         held.close()
+        for _ in range(3):  # and now it has seen that all are closed
+            assert server.admin("/live")[0] == 200
         assert server.request("GET", "/api/v1/namespaces")[0] == 200
         assert len(server.log) < before + 1000
 
