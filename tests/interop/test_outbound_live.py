@@ -177,3 +177,22 @@ async def test_a_network_of_ones_own_hides_the_global_ones_at_once(tmp_path: Pat
         assert await status(mesh.way, Dialled("198.51.100.1", 80)) == 200
         await mesh.delete("egress shop/own")
         assert await status(mesh.way, OUT) == 200
+
+
+async def test_a_namespaces_own_route_comes_and_goes(tmp_path: Path) -> None:
+    bank: Compact = {"svc": "pay/bank", "ip": "10.96.0.20", "ports": [80]}
+    to = Dialled("10.96.0.20", 80)
+    mesh = world({"ns": "pay"}, bank, {"route": "pay/r", "service": "bank"}, service("till", 11))
+    async with live(tmp_path, mesh, "bank.pay:80", *SERVICES) as running:
+
+        async def asked() -> str:
+            answer = await running.way.ask(to)
+            assert answer is not None
+            return str(json.loads(answer.body)["app"]).partition(".here")[0]
+
+        assert await asked() == "p80.bank.pay"
+        own: Compact = {"route": "shop/own", "service": "bank", "of": "pay"}
+        await running.apply({**own, "backends": [["till", 80]]})
+        assert await asked() == "p80.till.shop"
+        await running.delete("route shop/own")
+        assert await asked() == "p80.bank.pay"
