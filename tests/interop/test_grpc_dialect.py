@@ -16,6 +16,7 @@ from isthmus.board import Subscription
 from isthmus.dialects.grpc import GrpcDialect, asker
 from isthmus.engine import Database
 from isthmus.serve.xds import Node, Peer, Proxy, XdsServer
+from tests.support.compact import Compact
 from tests.support.envoys import pod
 from tests.support.log import ListLog
 from tests.support.meshworld import World
@@ -72,16 +73,19 @@ async def call(socket: Path, target: str) -> str:
     return out.decode().strip()
 
 
-async def test_a_client_without_a_proxy_reaches_a_service(tmp_path: Path) -> None:
+async def asked(folder: Path, *objects: Compact, cluster: str = "") -> str:
+    """What a client hears from `echo.shop`, whose endpoint in a cluster is a server of ours."""
     backend = grpc.aio.server()
     backend.add_generic_rpc_handlers((Echo(),))
     port = backend.add_insecure_port("127.0.0.1:0")
     await backend.start()
+    part: Compact = {"slice": "shop/e", "svc": "echo", "eps": [{"ip": "127.0.0.1"}]}
     world = World(
         {"ns": "shop"},
         {"pod": "shop/me", "ip": "10.1.0.9"},
         {"svc": "shop/echo", "ip": "10.96.0.10", "ports": [{"port": 80, "app": "grpc"}]},
-        {"slice": "shop/e", "svc": "echo", "ports": [port], "eps": [{"ip": "127.0.0.1"}]},
+        {**part, "ports": [port], **({"in": cluster} if cluster else {})},
+        *objects,
     )
 
     def admit(_peer: Peer, node: Node) -> Proxy:
@@ -89,11 +93,34 @@ async def test_a_client_without_a_proxy_reaches_a_service(tmp_path: Path) -> Non
 
     log = ListLog()
     server = XdsServer(Mesh(world.db), admit, clock=CLOCK, random=Random(1), log=log)
-    server.bind_unix(tmp_path / "ads.sock")
+    server.bind_unix(folder / "ads.sock")
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(server.run())
-        said = await call(tmp_path / "ads.sock", "xds:///echo.shop:80")
+        said = await call(folder / "ads.sock", "xds:///echo.shop:80")
         running.cancel()
     await backend.stop(None)
-    assert said == "echo hello"
     assert not log.lines
+    return said
+
+
+async def test_a_client_without_a_proxy_reaches_a_service(tmp_path: Path) -> None:
+    assert await asked(tmp_path) == "echo hello"
+
+
+async def test_a_client_without_a_proxy_falls_back_to_another_cluster(tmp_path: Path) -> None:
+    """Of a federated Service the first member has nobody, so the second one answers."""
+    notes = {
+        "multicluster.linkerd.io/local-discovery": "echo-here",
+        "multicluster.linkerd.io/remote-discovery": "echo@east",
+        "multicluster.isthmus.dev/member.east": "priority=1",
+    }
+    ports = [{"port": 80, "app": "grpc"}]
+    said = await asked(
+        tmp_path,
+        {"link": "east", "trust": "east.test", "domain": "x"},
+        {"svc": "shop/echo", "ip": "10.96.0.10", "ports": ports, "annotations": notes},
+        {"svc": "shop/echo-here", "ports": [80]},
+        {"svc": "shop/echo", "in": "east", "ports": [80]},
+        cluster="east",
+    )
+    assert said == "echo hello"

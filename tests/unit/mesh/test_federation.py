@@ -184,6 +184,21 @@ def test_a_part_has_a_name_by_which_it_is_asked_for() -> None:
     assert said.db.read(target_named, key) is None
 
 
+def test_a_linkerd2_proxy_resolves_a_part_by_its_name() -> None:
+    said = world(east="weight=3", west="priority=1")
+    whole = "cart-federated.shop.svc.mesh.test:80"
+    assert said.get(f"member-east.{whole}").keys() == {("10.2.0.1", 80)}
+    assert said.get(f"member-west.{whole}").keys() == {("10.3.0.1", 80)}
+    assert said.get(whole).keys() == {("10.1.0.1", 80), ("10.2.0.1", 80)}
+    assert said.get(f"member-nowhere.{whole}") == {}
+
+
+def test_endpoints_of_other_clusters_say_which() -> None:
+    found = world().get("cart-federated.shop.svc.mesh.test:80")
+    homes = {ip: labels.get("target_cluster") for (ip, _), (labels, _) in found.items()}
+    assert homes == {"10.1.0.1": None, "10.2.0.1": "east", "10.3.0.1": "west"}
+
+
 def test_a_part_is_answered_by_its_own_members_only() -> None:
     said = world(link("east", "east.test"), east="priority=1")
     identity = "cart.shop.serviceaccount.identity.isthmus"
