@@ -147,7 +147,8 @@ class Health:
             return "Synced", self.notice
         if abs(self.skew) >= SKEW:
             side = "ahead of" if self.skew > 0 else "behind"
-            return "ClockSkew", f"its clock is {abs(self.skew):.0f} s {side} ours"
+            # In minutes: seconds would make news of every answer.
+            return "ClockSkew", f"its clock is about {abs(self.skew) / 60:.0f} min {side} ours"
         return "Synced", "the cluster's objects are known"
 
 

@@ -55,24 +55,31 @@ class Links:
     async def run(self) -> None:
         """Watch until cancelled."""
         await self._place.board.at(0)
-        try:
-            async with self._place.board.subscribe() as watched, asyncio.TaskGroup() as group:
-                watched.add(linked_names, self._cluster)
-                watched.add(refused, self._cluster)
-                names: tuple[str, ...] = ()
-                while True:
-                    changes = await watched.next()
-                    wanted = changes.get((linked_names, self._cluster), names)
-                    await self._rename(watched, names, wanted)
-                    names = wanted
-                    self._refused = changes.get((refused, self._cluster), self._refused)
-                    for (cell, *key), value in changes.items():
-                        if cell is linked and key[1] in names:
-                            self._want(group, value)
-                    self._tell()
-                    self._looked.set()
-        finally:
-            self._running.clear()
+        self._forget()
+        async with self._place.board.subscribe() as watched, asyncio.TaskGroup() as group:
+            watched.add(linked_names, self._cluster)
+            watched.add(refused, self._cluster)
+            names: tuple[str, ...] = ()
+            while True:
+                changes = await watched.next()
+                wanted = changes.get((linked_names, self._cluster), names)
+                await self._rename(watched, names, wanted)
+                names = wanted
+                self._refused = changes.get((refused, self._cluster), self._refused)
+                for (cell, *key), value in changes.items():
+                    if cell is linked and key[1] in names:
+                        self._want(group, value)
+                self._tell()
+                self._looked.set()
+
+    def _forget(self) -> None:
+        """After a failure, nothing is kept of the watchers before.
+
+        At the end of the server it is: its proxies keep what they were told.
+        """
+        for running in self._running.values():
+            running.watcher.leave()
+        self._running.clear()
 
     async def _rename(
         self, watched: Subscription, before: tuple[str, ...], now: tuple[str, ...]

@@ -146,13 +146,15 @@ class Watcher:
         while True:
             try:
                 async with Client(access, self._clock) as client:
-                    failures = await self._once(client, access, failures)
+                    await self._once(client, access)
             except IsthmusError as fault:
-                failures += 1
-                self._failed(fault, serving=self._serving in (None, asyncio.current_task()))
+                me = asyncio.current_task()
+                failures = 1 if self._live and self._serving is me else failures + 1
+                self._failed(fault, serving=self._serving in (None, me))
             await self._clock.sleep(AGAIN.pause(failures, self._means.random))
 
-    async def _once(self, client: Client, access: Access, failures: int) -> int:
+    async def _once(self, client: Client, access: Access) -> None:
+        """One connection to its end, which is always an error."""
         me = asyncio.current_task()
         session = Session(
             client,
@@ -166,7 +168,6 @@ class Watcher:
         self._heard(me, client)
         self._notice(me, session)
         await session.run(staged)
-        return failures
 
     async def _take_over(self, access: Access, told: Told) -> None:
         """From here on this connection's news are shown, and no other's."""

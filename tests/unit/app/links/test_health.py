@@ -94,7 +94,7 @@ def test_while_well_the_worst_is_told() -> None:
     health = well()
     assert health.words(LATER) == ("Synced", "the cluster's objects are known")
     health.skew = -3600.0
-    assert health.words(LATER) == ("ClockSkew", "its clock is 3600 s behind ours")
+    assert health.words(LATER) == ("ClockSkew", "its clock is about 60 min behind ours")
     health.notice = "staleness: no"
     assert health.words(LATER) == ("Synced", "staleness: no")
     health.renewal = "the token ends in 5 s: no"
