@@ -88,10 +88,18 @@ def metadata(row: Service | None, marks: Keys, copied: Keys) -> dict[str, JSON]:
     labels, of_labels = _patch(held.labels, marks.labels, copied.labels, known[0])
     notes, of_notes = _patch(held.annotations, marks.annotations, copied.annotations, known[1])
     said = drop_empty({"labels": of_labels, "annotations": of_notes})
-    # An empty record stays one: without any, everything that we would copy is ours.
-    text = canonical(said).decode() if said or record is not None else None
+    # Also an empty one is written: without any, everything that we would copy is ours.
+    text = canonical(said).decode()
     if text != held.annotations.get(RECORD):
         notes[RECORD] = text
+    return drop_empty({"labels": labels, "annotations": notes})
+
+
+def marked(row: Service | None, marks: Keys) -> dict[str, JSON]:
+    """As `metadata`, for what copies nothing, and so has nothing to record."""
+    held = row.metadata if row is not None else Meta()
+    labels, _ = _patch(held.labels, marks.labels, {}, {})
+    notes, _ = _patch(held.annotations, marks.annotations, {}, {})
     return drop_empty({"labels": labels, "annotations": notes})
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from isthmus.controllers import standins
-from isthmus.controllers.copied import Keys, metadata
+from isthmus.controllers.copied import Keys, marked
 from isthmus.controllers.gateways import Subject, through_gateway, write
 from isthmus.controllers.names import MAX_LABEL, child
 from isthmus.controllers.steps import Delete, Plan, Step
@@ -150,7 +150,7 @@ def _host(db: View, root: Subject, key: ObjectKey, host: Host) -> Plan:
         return ()
     labels = {**root.labels, MIRROR_ROOT: root.mirror.name}
     notes = {REMOTE_NAME: f"{host.name}.{root.notes[REMOTE_NAME]}"}
-    patch = metadata(held, Keys(labels, notes), Keys({}, {}))
+    patch = marked(held, Keys(labels, notes))
     subject = root._replace(mirror=key, labels=labels, notes=notes, ready=host.ready)
     behind = through_gateway(db, subject) if held is not None else ()
     return (*standins.write(key, held, patch, root.ports), *behind)

@@ -362,3 +362,20 @@ async def test_shares_that_nobody_understands_are_told(world: LinkedWorld) -> No
     assert [each["type"] for each in found["status"]["conditions"]] == [
         "multicluster.isthmus.dev/PortsAgree"
     ]
+
+
+async def test_a_mirror_that_copies_nothing_any_more_is_as_a_new_one(world: LinkedWorld) -> None:
+    await world.link("east")
+    await export(world, "east", "cart", labels={**FLAT, "team": "red"})
+    world.sync("east")
+    await world.settle()
+    await export(world, "east", "cart")
+    await world.settle()
+    before = await world.service("shop/cart-east")
+    await world.delete("svc shop/cart-east")
+    await world.settle()
+    after = await world.service("shop/cart-east")
+    assert before is not None
+    assert after is not None
+    for keys in ("labels", "annotations"):
+        assert after["metadata"][keys] == before["metadata"][keys]
