@@ -90,6 +90,10 @@ class Cluster:
                 raise UserFault(f"{self._where} answers {path} with more than {LARGEST} bytes")
         return self._understand(path, status, data)
 
+    def __del__(self) -> None:
+        """A command is one short process: nobody closes, so that nobody forgets to."""
+        self._close()
+
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()

@@ -27,8 +27,14 @@ def text(documents: Iterable[Document], form: str) -> str:
         return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in documents)
     import yaml
 
+    class Plain(yaml.SafeDumper):
+        """Equal parts are written out, each in its place."""
+
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
     return "".join(
-        f"{yaml.safe_dump(each, sort_keys=False, allow_unicode=True, width=4096)}---\n"
+        f"{yaml.dump(each, Dumper=Plain, sort_keys=False, allow_unicode=True, width=4096)}---\n"
         for each in documents
     )
 
