@@ -1,4 +1,7 @@
-"""Three clusters on one network: federated Services pod to pod, shares of members, one cut off."""
+"""Three clusters on one network: federated Services pod to pod, shares of members, one cut off.
+
+One of them has a trust domain of its own, under the same anchor.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,13 @@ print(json.dumps(counts))
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess]:
     folder = tmp_path_factory.mktemp("flat")
     member = [linked.NAMESPACE, *linked.workload("smiley"), linked.service("smiley", MEMBER)]
+    other = t.cluster(3, "b", "flat", "smiley")
+    other["server"]["trust-domain"] = "b.test"
     topology = {
         "clusters": [
             t.cluster(1, "hub", "flat", "smiley", "face"),
             t.cluster(2, "a", "flat", "smiley"),
-            t.cluster(3, "b", "flat", "smiley"),
+            other,
         ],
         "networks": [{"name": "flat", "cidr": "172.17.1.0/24"}],
     }
@@ -87,9 +92,13 @@ def share(lab: LabProcess, **said: str) -> None:
 def test_members_of_all_clusters_answer_and_know_who_calls(lab: LabProcess) -> None:
     found = asked(lab, 90)
     assert found.keys() == set(CLUSTERS)
-    for _ in range(6):
+    theirs = linked.names(lab, "b")
+    for _ in range(12):
         got = linked.fetch(lab, "http://smiley-federated/center/")
+        domain = "b.test" if got["pod"] in theirs else "cluster.local"
         assert got["headers"]["l5d-client-id"] == [CALLER]
+        told = got["headers"]["x-forwarded-client-cert"][0]
+        assert f"By=spiffe://{domain}/ns/faces/sa/smiley;" in told
 
 
 def test_weights_are_shares_of_requests(lab: LabProcess) -> None:
