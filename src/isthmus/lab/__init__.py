@@ -15,11 +15,13 @@ can be left, and the next `lab up` removes them.
     starter     the part outside the namespaces
     runtime     the part inside
     cluster     one cluster, running
+    forks       its control plane: forked from a process that has imported one
     network     namespaces, links, routes, relays
     pods        what a kubelet does
     kubelet     a node's endpoint: logs and exec
     balancers   LoadBalancer Services
     hosts       machines outside every cluster
+    workshop    the workshop, walked by a program
 """
 
 from importlib import import_module

@@ -216,3 +216,26 @@ def test_every_manifest_is_applied_and_every_applied_one_is_there() -> None:
     commands = [c for chapter in CHAPTERS for step in chapter.steps for c in step.commands]
     named = {word for command in commands for word in command.split() if word.startswith("k8s/")}
     assert named == {f"k8s/{each.name}" for each in folder.iterdir()}
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_the_chapters_are_those_of_the_docs() -> None:
+    text = (DOCS / "multicluster.md").read_text().partition("| chapter | what |")[2]
+    listed = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert listed == [each.name for each in CHAPTERS]
+
+
+def test_the_docs_show_endpoints_as_the_walk_looks_for_them() -> None:
+    text = (DOCS / "multicluster.md").read_text()
+    sights = [
+        sight
+        for chapter in CHAPTERS
+        if chapter.name == "mirror"
+        for step in chapter.steps
+        for sight in step.sees
+        if isinstance(sight, Prints) and sight.times == 1
+    ]
+    assert len(sights) == 3
+    assert all(sight.look(Where(FakePage([]), text)).there for sight in sights)
