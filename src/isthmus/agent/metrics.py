@@ -21,6 +21,8 @@ MOST: Final = 200_000
 _LINE: Final = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
 _LABEL: Final = re.compile(r'(?P<key>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)",?')
 
+_DNS: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+
 _PARENT: Final = (
     "parent_group", "parent_kind", "parent_namespace", "parent_name", "parent_port",
     "parent_section_name", "route_group", "route_kind", "route_namespace", "route_name",
@@ -74,13 +76,12 @@ def read(page: str) -> Iterator[Sample]:
         yield Sample(found["name"], labels, found["value"])
 
 
-def export(page: str, pod: Mapping[str, str]) -> str:
+def export(page: str) -> str:
     """What port 4191 tells of a pod whose Envoy tells `page`."""
     families: dict[str, dict[tuple[tuple[str, str], ...], float]] = defaultdict(
         lambda: defaultdict(float)
     )
     kinds: dict[str, str] = {}
-    beside = tuple(pod.items())
     for sample in read(page):
         for family, kind, made in _translated(sample):
             try:
@@ -88,7 +89,7 @@ def export(page: str, pod: Mapping[str, str]) -> str:
             except ValueError:
                 continue
             kinds[family] = kind
-            key = (("", made.name), *beside, *made.labels)
+            key = (("", made.name), *made.labels)
             families[family][key] += value
     return "".join(_written(families, kinds))
 
@@ -123,15 +124,38 @@ def _outbound(
 ) -> tuple[str, str, Sample]:
     grpc = labels.get("grpc", "")
     error = _error(labels.get("flags", ""))
-    status = "" if error else labels.get("status", "")
-    hostname = ("hostname", labels.get("hostname", ""))
-    if grpc.isdecimal():
+    hostname = ("hostname", _host(labels.get("hostname", "")))
+    if _declared_grpc(dict(known)):
         name = "outbound_grpc_route_request_statuses_total"
-        more = (hostname, ("grpc_status", GRPC.get(grpc, grpc)), ("error", error))
+        status = "UNKNOWN" if error else GRPC.get(grpc, "UNKNOWN")
+        more = (hostname, ("grpc_status", status), ("error", error))
     else:
         name = "outbound_http_route_request_statuses_total"
-        more = (hostname, ("http_status", "" if status == "0" else status), ("error", error))
+        status = "" if error else _status(labels)
+        more = (hostname, ("http_status", status), ("error", error))
     return name, "counter", Sample(name, (*known, *more), value)
+
+
+def _declared_grpc(labels: Mapping[str, str]) -> bool:
+    """Whether the routes are of a port that speaks gRPC: what else speaks it counts as HTTP."""
+    name = labels.get("route_name", "")
+    return labels.get("route_kind") == "GRPCRoute" or name.startswith("grpc-egress-")
+
+
+def _status(labels: Mapping[str, str]) -> str:
+    """A denial that was told to a gRPC client in its own words is one all the same."""
+    if labels.get("details") == "direct_response" and labels.get("grpc") == "9":
+        return "403"
+    status = labels.get("status", "")
+    return status if status.isdecimal() and status != "0" else ""
+
+
+def _host(authority: str) -> str:
+    """The name in it; of addresses, and of what no name is, nothing."""
+    before, _, port = authority.lower().rpartition(":")
+    name = (before if before and port.isdecimal() else authority.lower()).removesuffix(".")
+    labels = name.split(".")
+    return name if all(map(_DNS.fullmatch, labels)) and not labels[-1].isdecimal() else ""
 
 
 def _inbound(

@@ -43,6 +43,22 @@ class Cluster:
         """
         return self._ask("GET", f"{path}{'?' if query else ''}{urlencode(query)}", None)
 
+    def text(self, path: str, largest: int = LARGEST) -> str:
+        """What is at a path, whatever it is, of at most so many bytes.
+
+        Raises:
+            NotFound, Unavailable, UserFault: as for `get`.
+        """
+        headers = self._headers() | {"Accept": "*/*"}
+        try:
+            status, data = self._exchange("GET", path, None, headers, largest)
+        except (OSError, http.client.HTTPException) as fault:
+            self._close()
+            raise Unavailable(f"cannot reach {self._where}: {fault}") from fault
+        if status != http.client.OK:
+            self._understand(path, status, data)
+        return data.decode(errors="replace")
+
     def create(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
         """Create an object; as it was stored.
 
@@ -80,15 +96,21 @@ class Cluster:
     def _say(
         self, method: str, path: str, body: str | None, headers: dict[str, str]
     ) -> dict[str, Any]:
+        status, data = self._exchange(method, path, body, headers, LARGEST)
+        return self._understand(path, status, data)
+
+    def _exchange(
+        self, method: str, path: str, body: str | None, headers: dict[str, str], largest: int
+    ) -> tuple[int, bytes]:
         if self._connection is None:
             self._connection = self._connect()
         self._connection.request(method, self._at.path + path, body, headers)
         with self._connection.getresponse() as answer:
-            status, data = answer.status, answer.read(LARGEST)
+            status, data = answer.status, answer.read(largest)
             if answer.read(1):
                 self._close()
-                raise UserFault(f"{self._where} answers {path} with more than {LARGEST} bytes")
-        return self._understand(path, status, data)
+                raise UserFault(f"{self._where} answers {path} with more than {largest} bytes")
+        return status, data
 
     def __del__(self) -> None:
         """A command is one short process: nobody closes, so that nobody forgets to."""

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import pytest
+
 from isthmus.agent.metrics import export
 
-POD = {"namespace": "faces", "pod": "face-1"}
 PARENT = "core|Service|faces|smiley|80||gateway.networking.k8s.io|HTTPRoute|faces|smiley-route"
 KNOWN = (
-    'namespace="faces",pod="face-1",parent_group="core",parent_kind="Service",'
+    'parent_group="core",parent_kind="Service",'
     'parent_namespace="faces",parent_name="smiley",parent_port="80",parent_section_name="",'
     'route_group="gateway.networking.k8s.io",route_kind="HTTPRoute",route_namespace="faces",'
     'route_name="smiley-route"'
@@ -13,7 +14,7 @@ KNOWN = (
 
 
 def lines(page: str) -> list[str]:
-    return [line for line in export(page, POD).splitlines() if not line.startswith("#")]
+    return [line for line in export(page).splitlines() if not line.startswith("#")]
 
 
 def outbound(**labels: str) -> str:
@@ -36,10 +37,41 @@ def test_an_error_has_linkerds_name_and_no_status() -> None:
     assert 'http_status="",error="FAIL_FAST"' in line
 
 
-def test_grpc_is_counted_apart() -> None:
+CALLS = PARENT.replace("HTTPRoute", "GRPCRoute")
+
+
+def test_grpc_is_counted_apart_where_it_is_declared() -> None:
     (line,) = lines(outbound(hostname="x", status="200", grpc="14", flags="-"))
+    assert line.startswith("outbound_http_route_request_statuses_total{")
+    assert 'http_status="200",error=""' in line
+    page = outbound(hostname="x", status="200", grpc="14", flags="-").replace(PARENT, CALLS)
+    (line,) = lines(page)
     assert line.startswith("outbound_grpc_route_request_statuses_total{")
-    assert 'grpc_status="UNAVAILABLE"' in line
+    assert 'grpc_status="UNAVAILABLE",error=""' in line
+
+
+def test_denials_count_as_403_whatever_was_spoken() -> None:
+    page = outbound(
+        hostname="color:8000", status="200", grpc="9", flags="-", details="direct_response"
+    )
+    (line,) = lines(page)
+    assert 'hostname="color",http_status="403",error=""' in line
+
+
+@pytest.mark.parametrize(
+    ("authority", "shown"),
+    [
+        ("color:8000", "color"),
+        ("Color.", "color"),
+        ("10.0.0.1:80", ""),
+        ("[fd00::1]:80", ""),
+        ("a,b=c", ""),
+        ("-", ""),
+    ],
+)
+def test_hosts_are_names_without_ports(authority: str, shown: str) -> None:
+    (line,) = lines(outbound(hostname=authority, status="200", grpc="-", flags="-"))
+    assert f'hostname="{shown}",' in line
 
 
 def test_series_that_become_one_are_summed() -> None:
@@ -84,10 +116,10 @@ def test_plaintext_has_no_client() -> None:
 
 def test_what_cannot_be_read_breaks_nothing() -> None:
     page = '# HELP x\nnonsense\nenvoy_server_live{} 1\nx{a="\\"} nan nan\nenvoy_bad{} word\n'
-    assert lines(page) == ['server_live{namespace="faces",pod="face-1"} 1']
+    assert lines(page) == ["server_live{} 1"]
 
 
-def test_a_hostile_host_name_stays_inside_its_quotes() -> None:
+def test_a_hostile_host_name_is_none() -> None:
     page = outbound(hostname='a\\"} 1\\nevil{b=\\"', status="200", grpc="-", flags="-")
     (line,) = lines(page)
-    assert 'hostname="a\\"} 1\\nevil{b=\\""' in line
+    assert 'hostname="",' in line

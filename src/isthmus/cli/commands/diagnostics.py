@@ -16,6 +16,10 @@ COMMANDS = {
         "isthmus.cli.commands.diagnostics_profile:profile",
         "How proxies would treat connections to an address.",
     ),
+    "proxy-metrics": (
+        "isthmus.cli.commands.diagnostics_metrics:proxy_metrics",
+        "What the proxies of a workload count.",
+    ),
 }
 
 EPILOG = """\b
