@@ -158,6 +158,19 @@ def test_what_is_refused_prints_nothing(words: tuple[str, ...], says: str, capsy
     assert says in told.err
 
 
+def test_flags_for_a_deployment_that_we_do_not_have_are_taken_and_told(capsys: Capture) -> None:
+    words = ("link", "--ha", "--log-level", "debug", "--set", "a=b")
+    assert run(["multicluster", *words]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert sorted(told[:3]) == [
+        f"isthmus: {flag} is for a Deployment that mirrors; Isthmus needs none"
+        for flag in ("--ha", "--log-level", "--set")
+    ]
+    assert "cluster name" in told[3]
+    assert run(["mc", "unlink", "--cluster-name=x", "--only-controller"]) == 0
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     ("written", "labels", "expressions"),
     [

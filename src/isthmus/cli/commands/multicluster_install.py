@@ -53,6 +53,7 @@ Examples:
     help="With the account that linked clusters use.  [default: true]",
 )
 @click.option("--ha", is_flag=True, help="Three replicas of the gateway, on different nodes.")
+@click.option("--wait", hidden=True, expose_value=False, help="Nothing is waited for.")
 @click.option("--ignore-cluster", is_flag=True, help="Do not look at the cluster.")
 @output_option
 @place_options

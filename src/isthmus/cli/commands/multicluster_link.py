@@ -69,7 +69,34 @@ def _options(command: F) -> F:
     return cast("F", found)
 
 
+MIRRORS = (
+    "--service-mirror-retry-limit", "--log-level", "--log-format", "--registry",
+    "--control-plane-version", "--set", "--set-string", "--set-file", "--values",
+)  # fmt: skip
+"""Linkerd's flags for the Deployment of its service mirror, each with a value."""
+
+
+def _mirror_options(command: F) -> F:
+    """Take them, and say that they change nothing here."""
+    found: Callable[..., Any] = command
+    for name in MIRRORS:
+        found = click.option(
+            name, hidden=True, expose_value=False, multiple=True, callback=_without_effect
+        )(found)
+    ha = click.option(
+        "--ha", is_flag=True, hidden=True, expose_value=False, callback=_without_effect
+    )
+    return cast("F", ha(found))
+
+
+def _without_effect(_: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value:
+        told = f"{parameter.opts[0]} is for a Deployment that mirrors; Isthmus needs none"
+        click.echo(f"isthmus: {told}", err=True)
+
+
 @click.command(cls=GoCommand, epilog=EPILOG)
+@_mirror_options
 @_options
 def link(context: click.Context, /, **flags: Any) -> None:  # noqa: ANN401  # one per flag
     """Print what lets another cluster use this one's services, for `kubectl apply -f -` there.

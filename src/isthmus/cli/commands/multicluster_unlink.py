@@ -22,10 +22,13 @@ Example:
 
 @click.command(epilog=EPILOG)
 @click.option("--cluster-name", metavar="NAME", default="", help="The linked cluster.")
+@click.option("--only-controller", is_flag=True, hidden=True)
 @output_option
 @place_options
 @click.pass_context
-def unlink(context: click.Context, cluster_name: str, output: str) -> None:
+def unlink(
+    context: click.Context, cluster_name: str, output: str, *, only_controller: bool
+) -> None:
     """Print what is to be deleted to end a link, for `kubectl delete -f -`.
 
     Both Secrets, the Link, and the services mirrored through it. Federated services are not listed:
@@ -38,6 +41,10 @@ def unlink(context: click.Context, cluster_name: str, output: str) -> None:
 
     if not cluster_name:
         raise UserFault("You need to specify cluster name")
+    if only_controller:
+        click.echo("isthmus: there is no controller of a link: mirroring runs inside the server",
+                   err=True)  # fmt: skip
+        return
     said = context.find_root().ensure_object(Globals)
     cluster = Cluster(kubeconfig.load(said.kubeconfig_path).access(said.context))
     namespace = said.namespace or names.NAMESPACE
