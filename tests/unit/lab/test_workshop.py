@@ -134,8 +134,10 @@ def test_numbers_that_grow_or_stay() -> None:
     assert Differs(says="", number=number).look(Where(page, "n 1\nn 2", "n 1\nn 3")).there
     assert not Differs(says="", number=number).look(Where(page, "n 1", "n 1")).there
     assert Differs(says="", number=number, grows=False).look(Where(page, "n 1", "n 1")).there
-    assert not Differs(says="", number=number, grows=False).look(Where(page, "x", "x")).there
-    assert page.users == [""] * 4
+    assert Differs(says="", number=number, grows=False).look(Where(page, "n 1", "x")).there
+    assert not Differs(says="", number=number, grows=False).look(Where(page, "n 1", "n 2")).there
+    assert not Differs(says="", number=number).look(Where(page, "n 1", "x")).there
+    assert page.users == [""] * 6
 
 
 # ------------------------------------------------------------------------------------------ walk

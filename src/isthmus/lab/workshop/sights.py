@@ -129,7 +129,10 @@ class Prints(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Differs(msgspec.Struct, frozen=True, kw_only=True):
-    """A number in what the command prints: it grows (`grows`), or stays, between two runs."""
+    """A number in what the command prints: it grows (`grows`), or does not, between two runs.
+
+    What is no longer counted at all does not grow either.
+    """
 
     says: str
     number: str
@@ -140,6 +143,8 @@ class Differs(msgspec.Struct, frozen=True, kw_only=True):
         before = self._sum(where.printed)
         where.page.round()  # nobody else may be asking
         after = self._sum(where.again())
+        if after is None and not self.grows:
+            return Seen(True, "it is counted no more")
         if before is None or after is None:
             return Seen(False, f"no such line in: {_excerpt(where.printed)}")
         return Seen((after > before) is self.grows, f"{before:g}, then {after:g}")
