@@ -189,6 +189,7 @@ class Parts:
             control_plane_namespace=self._config.control_plane_namespace,
             root_ca=self._certificates.authority.bundle.decode(),
             unsupported=destination.FAULTS,
+            dialects=policy.DIALECTS,
         )
         reconciler = controllers.build(self._config.cluster, settings, wiring)
         name = "controllers"

@@ -34,10 +34,13 @@ from isthmus.controllers import (
     mirroring,
     mirrorspaces,
     namespaces,
+    policy_status,
     rejections,
     replicasets,
     reports,
     roles,
+    routes_status,
+    service_status,
     serviceprofiles,
     slices,
     statefulsets,
@@ -49,13 +52,22 @@ from isthmus.controllers.families import Network
 from isthmus.controllers.lives import NamespaceLives
 from isthmus.controllers.nodeports import NodePorts
 from isthmus.controllers.reconcile import Board, Controller, Means, Reconciler
-from isthmus.controllers.settings import SETTINGS, Settings
+from isthmus.controllers.settings import SETTINGS, Dialect, Settings
 from isthmus.controllers.time import Commit, Timekeeper
 from isthmus.engine import Put
 from isthmus.store import Store
 from isthmus.store.objects import Admission, Writer
 
-__all__ = ["CONTROLLERS", "Controller", "Reconciler", "Settings", "Wiring", "admissions", "build"]
+__all__ = [
+    "CONTROLLERS",
+    "Controller",
+    "Dialect",
+    "Reconciler",
+    "Settings",
+    "Wiring",
+    "admissions",
+    "build",
+]
 
 CONTROLLERS: tuple[Controller, ...] = (
     Controller("default-namespaces", namespaces.default_keys, namespaces.defaults),
@@ -78,6 +90,9 @@ CONTROLLERS: tuple[Controller, ...] = (
     Controller("link-status", linkstatus.keys, linkstatus.plan, rest=linkstatus.REST),
     Controller("mirrored-namespaces", mirrorspaces.keys, mirrorspaces.plan),
     Controller("serviceprofile-status", serviceprofiles.keys, serviceprofiles.plan),
+    Controller("route-status", routes_status.keys, routes_status.plan, rest=routes_status.REST),
+    Controller("policy-status", policy_status.keys, policy_status.plan, rest=policy_status.REST),
+    Controller("service-status", service_status.keys, service_status.plan),
 )
 """Every controller of a cluster whose objects live in our own store."""
 

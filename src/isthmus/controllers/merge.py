@@ -21,6 +21,12 @@ REMOVE = "$deleteFromPrimitiveList/"
 GONE = "delete"
 """As `$patch` of an item of a list: the item is to go."""
 
+PARENTS = "parents"
+"""The status of a route: planned as entries by controller, which replace that controller's own."""
+
+PARENTS_HELD = 32
+"""Entries of one route (Gateway API): those of others first."""
+
 REPORTS: Mapping[str, str] = {"federatedServices": "remoteRef", "mirrorServices": "remoteRef"}
 """Lists of reports, each with conditions of its own, by the field that says what each is about.
 
@@ -43,6 +49,8 @@ def merged(document: Document, patch: Mapping[str, JSON], now: str) -> Document:
             result.pop(name, None)
         elif name == "conditions" and isinstance(value, list):
             result[name] = _conditions(result.get(name) or [], value, now)
+        elif name == PARENTS and isinstance(value, dict):
+            result[name] = _parents(result.get(name) or [], value, now)
         elif name in REPORTS and isinstance(value, list):
             result[name] = _reports(result.get(name) or [], value, REPORTS[name], now)
         elif name == "ownerReferences" and isinstance(value, list):
@@ -70,6 +78,23 @@ def _conditions(present: Sequence[Document], wanted: Sequence[Document], now: st
         else:
             held[condition["type"]] = _dated(held.get(condition["type"]) or {}, condition, now)
     return list(held.values())
+
+
+def _parents(
+    present: Sequence[Document], wanted: Mapping[str, Sequence[Document]], now: str
+) -> list[JSON]:
+    """Entries of other controllers stay where they are; ours follow, dated by what they said."""
+    kept = [one for one in present if one.get("controllerName") not in wanted]
+    ours = [one for one in present if one.get("controllerName") in wanted]
+    held = {_entry(one): one for one in ours}
+    new = [
+        _report(held.get(_entry(one)) or {}, one, now) for each in wanted.values() for one in each
+    ]
+    return [*kept, *new[: max(0, PARENTS_HELD - len(kept))]]
+
+
+def _entry(one: Document) -> bytes:
+    return canonical([one.get("controllerName"), one.get("parentRef")])
 
 
 def _reports(

@@ -28,6 +28,7 @@ from isthmus.mesh.egress import EGRESS_SOURCES
 from isthmus.mesh.links import LINK_SOURCES, LINK_STATUS_SOURCES
 from isthmus.mesh.policy_tables import POLICY_SOURCES
 from isthmus.mesh.rbac import RBAC_SOURCES
+from isthmus.mesh.reported import STATUS_SOURCES
 from isthmus.mesh.routes import ROUTE_SOURCES
 from isthmus.mesh.tables import SOURCES as _CORE_SOURCES
 from isthmus.mesh.tables import Source
@@ -43,7 +44,11 @@ SOURCES: Final[Mapping[str, Source]] = {
 }
 """Which table the objects of a resource go to, by the resource part of store keys."""
 
-ALSO: Final[Mapping[str, Source]] = {**CREDENTIAL_SOURCES, **LINK_STATUS_SOURCES}
+ALSO: Final[Mapping[str, Source]] = {
+    **CREDENTIAL_SOURCES,
+    **LINK_STATUS_SOURCES,
+    **STATUS_SOURCES,
+}
 """A second table for some resources."""
 
 __all__ = ["ALSO", "CENSUS", "SOURCES", "CensusKey", "Source", "facts"]

@@ -27,6 +27,7 @@ from isthmus.mesh.policy_tables import (
 from isthmus.mesh.routes import BY_KIND, GATEWAY_API, parents
 from isthmus.mesh.routes import SERVER as SERVER_KIND
 from isthmus.mesh.servers import covered_workloads, described_ports
+from isthmus.mesh.tables import place
 from isthmus.model.key import ObjectKey
 
 
@@ -94,20 +95,41 @@ def server_standing(db: View, server: ObjectKey) -> Standing:
 
 def _route_standing(db: View, target: PolicyTarget) -> Standing:
     found = _KINDS.get(target.what)
+    if found is None or BY_KIND[found].table.get(db, _key(target)) is None:
+        return Standing.NO_TARGET
+    taken = _taking(db, target)
+    return _best([server_standing(db, one) for one in taken]) if taken else Standing.NOT_ON_A_SERVER
+
+
+def _taking(db: View, target: PolicyTarget) -> tuple[ObjectKey, ...]:
+    """The Servers that take a route, which is a policy's target."""
+    found = _KINDS.get(target.what)
     if found is None:
-        return Standing.NO_TARGET
+        return ()
     route = Ref(target.cluster, *found, target.namespace, target.name)
-    if BY_KIND[found].table.get(db, _key(target)) is None:
-        return Standing.NO_TARGET
-    taken = [
-        server_standing(db, ObjectKey(one.cluster, one.namespace, one.name))
+    if route_age(db, route) is None:
+        return ()
+    return tuple(
+        ObjectKey(one.cluster, one.namespace, one.name)
         for one in parents(db, route)
         if (one.group, one.kind) == (POLICY_GROUP, SERVER_KIND)
         and not refused_by_server(db, route, one)
-    ]
-    if not taken or route_age(db, route) is None:
-        return Standing.NOT_ON_A_SERVER
-    return _best(taken)
+    )
+
+
+@query
+def authorized_servers(db: View, policy: ObjectKey) -> tuple[ObjectKey, ...]:
+    """The Servers at which an AuthorizationPolicy has a say, whether or not they are there."""
+    row = AUTHORIZATION_POLICIES.get(db, policy)
+    if row is None:
+        return ()
+    target = policy_target(policy, row.spec.target_ref)
+    if target.what == SERVER:
+        return (_key(target),)
+    if target.what == NAMESPACE:
+        own = target.name == policy.namespace
+        return SERVERS.names(db, place(policy)) if own else ()
+    return _taking(db, target)
 
 
 def _best(some: list[Standing]) -> Standing:
