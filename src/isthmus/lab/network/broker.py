@@ -134,7 +134,8 @@ class Outside:
             made: socket.socket = await future
         except OSError as fault:
             raise Unavailable(
-                f"the address {host}:{port} cannot be had: {fault.strerror}"
+                f"the address {host}:{port} cannot be had: {fault.strerror}; another lab may"
+                " have it, and --loopback chooses others"
             ) from fault
         made.setblocking(False)
         return made
