@@ -1,4 +1,4 @@
-"""What clients are told to do, as short words: lists and mappings that a case can name a part of."""
+"""What clients are told to do, as short words: lists and mappings; a case names a part of them."""
 
 from __future__ import annotations
 

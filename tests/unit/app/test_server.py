@@ -59,7 +59,8 @@ class Stubborn(server.Parts):
 
 server.Parts = Stubborn
 server.LAST_RESORT = 0.2
-listen = [f"{name}=off" for name in ("kube", "destination", "policy", "identity", "xds", "dns", "admin")]
+surfaces = ("kube", "destination", "policy", "identity", "xds", "dns", "admin")
+listen = [f"{name}=off" for name in surfaces]
 flags = {"data_dir": sys.argv[1], "store": "memory:", "listen": listen}
 server.serve(resolve(flags, {}))
 print("ended by itself")

@@ -7,7 +7,7 @@ import pytest
 from isthmus.cli.commands.diagnostics_metrics import printed
 from isthmus.cli.proxies import path
 from isthmus.cli.workloads import read
-from isthmus.errors import Unavailable, UserFault
+from isthmus.errors import IsthmusError, Unavailable, UserFault
 
 
 def named(*words: str) -> list[tuple[str, str]]:
@@ -39,7 +39,7 @@ def test_where_a_proxy_is_asked() -> None:
 
 
 def test_pods_stand_below_their_names() -> None:
-    told = ["a_total 1\n", Unavailable("it does not answer")]
+    told: list[str | IsthmusError] = ["a_total 1\n", Unavailable("it does not answer")]
     assert printed(["web-1", "web-2"], told) == (
         "#\n# POD web-1 (1 of 2)\n#\na_total 1\n#\n# POD web-2 (2 of 2)\n#\n"
         "# ERROR: it does not answer\n"
