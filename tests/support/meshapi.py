@@ -2,7 +2,7 @@
 
 What an API adds to the notation: the status is written on its own; who is to be deleted but still
 there has a finalizer; owners must exist, or the collector takes what they own, so every namespace
-has a ConfigMap that lends its uid to all of them.
+has a ConfigMap that lends its uid to all of them; one of several ports has a name.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _OWN_VERSION = {
     "meshtlsauthentications": "v1alpha1",
     "networkauthentications": "v1alpha1",
     "httplocalratelimitpolicies": "v1alpha1",
+    "egressnetworks": "v1alpha1",
+    "tlsroutes": "v1alpha2",
 }
 WITH_STATUS = frozenset({"pods", "externalworkloads.workload.linkerd.io"})
 
@@ -83,6 +85,8 @@ class MeshApi:
     def _apply(self, name: Name, wanted: Document) -> None:
         metadata = wanted["metadata"]
         self._adapt(metadata, name.namespace)
+        if name.resource == "services":
+            _name_ports(wanted["spec"]["ports"])
         going = bool(metadata.pop("deletionTimestamp", None))
         if going:
             metadata["finalizers"] = [KEEP]
@@ -151,6 +155,12 @@ class MeshApi:
             return {}
         assert answer.status < http.client.BAD_REQUEST, f"{method} {path}: {read}\n{body}"
         return read
+
+
+def _name_ports(ports: list[Document]) -> None:
+    """One of several ports must have a name."""
+    for port in ports if len(ports) > 1 else ():
+        port.setdefault("name", f"p{port['port']}")
 
 
 def as_list(value: Any) -> list[Any]:  # noqa: ANN401 - YAML
