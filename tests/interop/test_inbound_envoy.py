@@ -225,7 +225,10 @@ TARGETS = (
 HOSTS = (
     "shop", "shop:80", "secret.example", "SECRET.example", "secret.example.", "secret.example:80",
     "Secret.Example.:80", "x@secret.example", "secret.example@x", "a.wide.example",
-    "a.WIDE.example.", "wide.example", "xwide.example",
+    "a.WIDE.example.", "wide.example", "xwide.example", "secret.example:80:80", "secret.example..",
+    "secret.example%00", "%73ecret.example", "secret.example;x", "shop,secret.example",
+    "[secret.example]", ".secret.example", "secret.example:", "secret.example:x", "[fd00::1]:80",
+    "known.example", "known.example:80@secret.example", "known.example:x@secret.example",
 )  # fmt: skip
 GUARDED: tuple[Compact, ...] = (
     WEB,
@@ -234,7 +237,9 @@ GUARDED: tuple[Compact, ...] = (
     {"hr": "shop/admin", "for": "web", "rules": [rule("/admin")]},
     {"hr": "shop/secret", "for": "web", "rules": [rule("/")], "hosts": ["secret.example"]},
     {"hr": "shop/wide", "for": "web", "rules": [rule("/")], "hosts": ["*.wide.example"]},
+    {"hr": "shop/known", "for": "web", "rules": [rule("/")], "hosts": ["known.example"]},
     {"az": "shop/open", "for": ["HTTPRoute.gateway.networking.k8s.io", "open"]},
+    {"az": "shop/known", "for": ["HTTPRoute.gateway.networking.k8s.io", "known"]},
     {"az": "shop/live", "for": ["HTTPRoute.gateway.networking.k8s.io", "live"]},
     *only(PICKER, on=["HTTPRoute.gateway.networking.k8s.io", "admin"]),
     *only(PICKER, name="s", on=["HTTPRoute.gateway.networking.k8s.io", "secret"]),
@@ -303,7 +308,8 @@ async def test_parameters_pass_where_no_path_decides(tmp_path: Path, app: int) -
 
 async def test_what_is_known_of_callers_cannot_be_said_by_them(tmp_path: Path, app: int) -> None:
     forged = {"l5d-client-id": "x", "isthmus-caller": "id:x", "isthmus-protocol": "HTTP/1.1",
-              "x-forwarded-client-cert": "By=x;URI=spiffe://x"}  # fmt: skip
+              "x-forwarded-client-cert": "By=x;URI=spiffe://x", "l5d_client_id": "x",
+              "l5d-client_id": "x", "x_forwarded_client_cert": "By=x"}  # fmt: skip
     async with door(tmp_path, world(), app) as entrance:
         plain = await entrance.ask(headers=forged)
         meshed = await entrance.ask(headers=forged, identity=PICKER)
@@ -312,7 +318,8 @@ async def test_what_is_known_of_callers_cannot_be_said_by_them(tmp_path: Path, a
     assert not set(forged) - {"l5d-client-id"} & set(plain.seen["headers"])
     assert not plain.seen["headers"].get("l5d-client-id")
     assert meshed.seen["headers"]["l5d-client-id"] == PICKER
-    assert "isthmus-caller" not in meshed.seen["headers"]
+    known = {"l5d-client-id", "x-forwarded-client-cert"}
+    assert set(forged) & set(meshed.seen["headers"]) == known
 
 
 # ----------------------------------------------------------------------------- raw bytes

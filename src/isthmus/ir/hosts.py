@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from isthmus.ir.names import AnyHost, Exact, Host, Suffix
 
@@ -16,6 +17,13 @@ class HostRank(NamedTuple):
 
 
 ANY_HOST = HostRank(0, 0)
+
+PLAIN: Final = r"(?:[-_0-9A-Za-z]+(?:\.[-_0-9A-Za-z]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?"
+"""Authorities that everybody reads alike, as an expression (of RE2 too): a name or an address, and
+a port. With a user in front, two ports, two names, empty labels or encoded letters, the server
+behind a proxy may take another part of it for the host."""
+
+_PLAIN: Final = re.compile(PLAIN)
 
 
 def parse_host(text: str) -> Host:
@@ -36,6 +44,11 @@ def host_of(authority: str) -> str:
     """The host of `host:port` or `[v6]:port`, canonical, brackets off."""
     host, _ = split_authority(authority)
     return canonical(host)
+
+
+def plain(authority: str) -> bool:
+    """Whether an authority has one reading; none at all has."""
+    return not authority or _PLAIN.fullmatch(authority) is not None
 
 
 def split_authority(authority: str) -> tuple[str, int | None]:

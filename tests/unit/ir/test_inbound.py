@@ -218,13 +218,28 @@ def test_parameters_of_paths_are_refused_where_paths_decide() -> None:
     assert answer(ir, client(), HttpRequest(path="/juice?a;b")) == "in"
 
 
-def test_users_in_hosts_are_refused_where_hosts_decide() -> None:
+@pytest.mark.parametrize(
+    "host",
+    ["x@a.example", "a.example:80:80", "a.example..", "a.example%00", "%61.example", "a.example;x",
+     "a.example,b", "[a.example]", ".a.example", "b.example:80@a.example", "a.example:x"],
+)  # fmt: skip
+def test_hosts_of_two_readings_are_refused_where_hosts_decide(host: str) -> None:
     only = InboundRoute(origin("h"), (Exact("a.example"),), (InboundRule(),))
     rest = InboundRoute(origin("rest"), rules=(InboundRule(),))
-    asked = HttpRequest(authority="x@a.example")
+    asked = HttpRequest(authority=host)
     assert answer(port(authorization("s", Anybody()), http_routes=(rest,)), client(), asked) == "in"
     ir = port(authorization("s", Anybody()), http_routes=(only, rest))
     assert answer(ir, client(), asked) == 400
+
+
+@pytest.mark.parametrize(
+    "host", ["", "b", "B.example.", "b_c.example:80", "10.1.0.1:80", "[fd00::1]:80", "b.example:"]
+)
+def test_hosts_of_one_reading_pass_where_hosts_decide(host: str) -> None:
+    only = InboundRoute(origin("h"), (Exact("a.example"),), (InboundRule(),))
+    rest = InboundRoute(origin("rest"), rules=(InboundRule(),))
+    ir = port(authorization("s", Anybody()), http_routes=(only, rest))
+    assert answer(ir, client(), HttpRequest(authority=host)) == "in"
 
 
 def test_hosts_of_routes() -> None:

@@ -28,6 +28,7 @@ from isthmus.dialects.envoy.outbound import INBOUND_PORT, PORT
 from isthmus.dialects.xds import rbac
 from isthmus.dialects.xds.hosts import Way, by_host, domain
 from isthmus.engine import View, query
+from isthmus.ir.hosts import PLAIN
 from isthmus.ir.inbound import (
     Inbound,
     InboundGrpcRoute,
@@ -46,7 +47,26 @@ from isthmus.proto.xds import Resource, duration, resource
 CLIENT: Final = "l5d-client-id"
 """The request header that tells an application who calls (Linkerd's)."""
 
-_HIDDEN: Final = (routes.PROTOCOL, CLIENT, limits.CALLER)
+_PROOF: Final = "x-forwarded-client-cert"
+"""What the proxy itself says of the client's certificate (Envoy's)."""
+
+
+def _spellings(header: str) -> list[str]:
+    """Other names that servers of CGI's kind take for this one: `-` and `_` are one there."""
+    first, *rest = header.split("-")
+    found = [first]
+    for each in rest:
+        found = [f"{front}{mark}{each}" for front in found for mark in "-_"]
+    return found[1:]
+
+
+_HIDDEN: Final = (
+    routes.PROTOCOL,
+    limits.CALLER,
+    CLIENT,
+    *_spellings(CLIENT),
+    *_spellings(_PROOF),
+)
 _SOON: Final = 1_000
 """Milliseconds that plaintext clients wait on opaque ports of a server that speaks first."""
 
@@ -238,7 +258,7 @@ def _virtual_host(name: str, ways: Sequence[Way], found: Inbound) -> pb_route.Vi
         domains=[name] if name == "*" else [name, f"{name}."],
         request_headers_to_remove=_HIDDEN,
         request_headers_to_add=[_CLIENT],
-        routes=[*_refusals(name, found), *(wire for way in ways for wire in _way(way, found))],
+        routes=[*_refusals(found), *(wire for way in ways for wire in _way(way, found))],
     )
     if not rbac.unrestricted(found.authorizations):
         rules = rbac.per_route(found.authorizations)
@@ -246,15 +266,14 @@ def _virtual_host(name: str, ways: Sequence[Way], found: Inbound) -> pb_route.Vi
     return host
 
 
-def _refusals(domain: str, found: Inbound) -> Iterator[pb_route.Route]:
+def _refusals(found: Inbound) -> Iterator[pb_route.Route]:
     """What an application may read as another path or host than this proxy does."""
     if paths_decide(found.http_routes):
         pattern = regex.RegexMatcher(regex="[^;]*;.*")
         yield _refused(pb_route.RouteMatch(safe_regex=pattern))
-    if domain.startswith("*") and hosts_decide((*found.http_routes, *found.grpc_routes)):
+    if hosts_decide((*found.http_routes, *found.grpc_routes)):
         match = pb_route.RouteMatch(prefix="/")
-        user = string.StringMatcher(contains="@")
-        match.headers.append(pb_route.HeaderMatcher(name=":authority", string_match=user))
+        match.headers.append(_NOT_PLAIN)
         yield _refused(match)
 
 
@@ -315,6 +334,12 @@ def _onward(way: Way) -> Iterator[pb_route.Route]:
         yield wire
 
 
+_NOT_PLAIN: Final = pb_route.HeaderMatcher(
+    name=":authority",
+    string_match=string.StringMatcher(safe_regex=regex.RegexMatcher(regex=PLAIN)),
+    invert_match=True,
+)
+"""In every virtual host: Envoy cuts off what stands behind the last colon, whatever it is."""
 _WAS_HTTP1: Final = pb_route.HeaderMatcher(
     name=routes.PROTOCOL, string_match=string.StringMatcher(prefix="HTTP/1")
 )

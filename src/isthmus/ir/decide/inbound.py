@@ -12,6 +12,7 @@ from isthmus.ir.decide import filters
 from isthmus.ir.decide.filters import Passed, Setting
 from isthmus.ir.decide.terms import Admit, Close, Decision, Reply, Trail, Verdict
 from isthmus.ir.decide.words import match_words
+from isthmus.ir.hosts import plain
 from isthmus.ir.identity import satisfies
 from isthmus.ir.inbound import (
     Anybody,
@@ -153,8 +154,8 @@ def _unclear(ir: Inbound, request: HttpRequest, path: str | None) -> str:
         return "the path has an encoded slash or a fragment, or is not absolute"
     if has_parameters(path) and paths_decide(ir.http_routes):
         return "the path has parameters, and paths decide who may in"
-    if "@" in request.authority and hosts_decide((*ir.http_routes, *ir.grpc_routes)):
-        return "the host names a user, and hosts decide who may in"
+    if not plain(request.authority) and hosts_decide((*ir.http_routes, *ir.grpc_routes)):
+        return "the host can be read in two ways, and hosts decide who may in"
     return ""
 
 
