@@ -39,6 +39,10 @@ RETRIES: Final = (
 ACCOUNT: Final = (
     "kubectl --context k3d-face -n faces \\\n    set serviceaccount deployment/face face"
 )
+ENFORCED: Final = (
+    "kubectl --context k3d-face -n faces get authorizationpolicy smiley-authz \\\n"
+    """    -o jsonpath='{.status.conditions[?(@.type=="Enforced")].message}'"""
+)
 COLOR: Final = (
     "docker run --network egress --detach --rm --name color \\\n"
     "       -e FACES_SERVICE=color \\\n"
@@ -299,6 +303,14 @@ POLICY: Final = (
                 says="Applied where face is, it does nothing: no smiley runs there.",
                 commands=(_apply(FACE, "smiley-sa"), _apply(FACE, "smiley-auth")),
                 sees=(Faces(says="smileys as before", failing=FEW, rounds=4),),
+            ),
+            Step(
+                says="The policy itself says why.",
+                commands=(ENFORCED,),
+                sees=(
+                    Prints(says="that it decides nothing here", line="nothing here to decide"),
+                ),
+                looks=True,
             ),
             Step(
                 says="In the clusters where smiley is, it bites. (The third cluster never gets it;"
