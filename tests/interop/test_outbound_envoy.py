@@ -350,7 +350,7 @@ async def colors(out: Way) -> list[str]:
 async def parents(out: Way) -> set[str]:
     """Parent and route of all requests so far, by their packed labels."""
     lines = await out.stats("isthmus_outbound_http")
-    return {line.partition('labels="')[2].partition('"')[0] for line in lines}
+    return {line.partition('labels="')[2].partition(";")[0] for line in lines}
 
 
 async def test_without_a_network_what_leaves_is_unmanaged(tmp_path: Path) -> None:

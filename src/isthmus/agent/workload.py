@@ -287,7 +287,7 @@ class Workload:
         if self._admin is None or not self.standing.running:
             raise Unavailable("the proxy does not run")
         page = await self._admin.get("/stats/prometheus?usedonly")
-        return export(page.decode(errors="replace"))
+        return export(page.decode(errors="replace"), self.place.ip)
 
     # --------------------------------------------------------------------------------------- going
 

@@ -29,7 +29,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from isthmus.dialects.envoy import names, tls
+from isthmus.dialects.envoy import names, stats, tls
 from isthmus.engine import View, query
 from isthmus.ir.names import Dns, Identity, TargetId
 from isthmus.ir.target import Balance, Ejection, Target, Via
@@ -275,9 +275,13 @@ def backend_labels(name: TargetId) -> str:
 @query
 def failover_cluster(db: View, members: tuple[str, ...]) -> Resource | None:
     """An aggregate: the first member that has a healthy endpoint is sent to (decision 6)."""
-    if not all(target_named(db, each) for each in members):
+    found = [target_named(db, each) for each in members]
+    if None in found:
         return None
     wire = aggregated(names.failover(members), members)
+    if found[0] is not None:
+        # Metrics name it by its first member: that is the backend that somebody wrote.
+        wire.metadata.CopyFrom(labelled(backend_labels(found[0])))
     return resource(wire, wire.name, clusters=members)
 
 
@@ -318,6 +322,7 @@ def _original(name: str, options: http.HttpProtocolOptions | None) -> pb.Cluster
         lb_policy=pb.Cluster.CLUSTER_PROVIDED,
         connect_timeout=duration(1_000),
         circuit_breakers=_breakers(Target(TargetId("", "", ""))),
+        metadata=labelled(stats.SOMEBODY),
     )
     if options is not None:
         wire.typed_extension_protocol_options[HTTP_OPTIONS].CopyFrom(packed(options))

@@ -174,7 +174,7 @@ def _bytes(name: str, found: Raw, part: Part) -> Chains:
 def _network(name: OutboundName, found: Outbound, part: Part) -> Chains:
     here, parent = names.egress(name), routes.parent_of(found)
     anywhere = name.port == ANY_PORT
-    log = stats.ANY_PORT_TCP if anywhere else stats.OUTBOUND_TCP
+    log = (stats.ANY_PORT if anywhere else stats.OUTBOUND).connections
     match found.protocol:
         case Detect(tcp=raw_routes):
             yield manager.chain(f"{here}|http", [_client(here, anywhere=anywhere)], part.http()), ()
@@ -196,8 +196,8 @@ def _network(name: OutboundName, found: Outbound, part: Part) -> Chains:
 
 
 def _client(name: str, *, anywhere: bool) -> component.Filter:
-    log = stats.ANY_PORT_HTTP if anywhere else stats.OUTBOUND_HTTP
-    return manager.client_side(name, log=log, denies=True)
+    count = stats.ANY_PORT if anywhere else stats.OUTBOUND
+    return manager.client_side(name, count=count, denies=True)
 
 
 @query

@@ -78,5 +78,5 @@ _ROUTE: Final = ("", "default", "", "gateway")
 def _chain(one: Forward) -> component.FilterChain:
     """A name's chain keeps its connections while others come and go."""
     match = component.FilterChainMatch(transport_protocol="tls", server_names=[one.name])
-    carry = manager.carry("gateway", [(one.cluster, 1)], stats.OUTBOUND_TCP)
+    carry = manager.carry("gateway", [(one.cluster, 1)], stats.OUTBOUND.connections)
     return manager.chain(one.name, [carry], match, labels=one.labels)

@@ -170,7 +170,8 @@ def _permissive(one: Inbound) -> Iterator[component.FilterChain]:
 
 def _strict(one: Inbound) -> Iterator[component.FilterChain]:
     """Nothing but mesh TLS; the kubelet's probes, which have none, may still ask."""
-    yield manager.chain(_named(one, "refused"), [manager.refuse()], _match(one))
+    refused = [manager.refuse(stats.INBOUND_TCP)]
+    yield manager.chain(_named(one, "refused"), refused, _match(one), labels=_closed(one))
     if one.speech not in _BYTES and _probes(one):
         yield _plain_http(one, names.probe_routes(one.port))
 
@@ -196,6 +197,10 @@ def _named(one: Inbound, name: str) -> str:
 
 def _labels(one: Inbound) -> str:
     return stats.joined(stats.server_labels(one.source, one.port))
+
+
+def _closed(one: Inbound) -> str:
+    return stats.joined(stats.server_labels(one.source, one.port), stats.open_labels(None))
 
 
 def _bytes(one: Inbound, *, meshed: bool) -> _Inside:
@@ -303,6 +308,9 @@ def _way(way: Way, found: Inbound) -> Iterator[pb_route.Route]:
     for wire in _onward(way):
         wire.name = "/".join(filter(None, stats.route_labels(way.route.source)))
         wire.metadata.CopyFrom(labelled(labels))
+        if found.rate_limit is not None:
+            limit = stats.joined(stats.limit_labels(found.rate_limit))
+            wire.metadata.filter_metadata["isthmus"].update({"limit": limit})
         if way.route.authorizations:
             wire.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(rbac.per_route(both))
         if found.rate_limit is not None and not wire.HasField("route"):

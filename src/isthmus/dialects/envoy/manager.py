@@ -62,9 +62,12 @@ def _http_filter(name: str, message: Message) -> hcm.HttpFilter:
     return hcm.HttpFilter(name=name, typed_config=packed(message))
 
 
-_ROUTER: Final = _http_filter(
-    "envoy.filters.http.router", router.Router(suppress_envoy_headers=True)
-)
+def _router(upstream_log: Iterable[accesslog.AccessLog] = ()) -> hcm.HttpFilter:
+    said = router.Router(suppress_envoy_headers=True, upstream_log=upstream_log)
+    return _http_filter("envoy.filters.http.router", said)
+
+
+_ROUTER: Final = _router()
 _RBAC: Final = _http_filter(rbac.HTTP_FILTER, http_rbac.RBAC())
 """Asks nothing by itself: the rules are in the routes, so that a change of them drains nobody."""
 
@@ -138,14 +141,14 @@ def client_side(
     routes: str | route.RouteConfiguration,
     codec: Manager.CodecType.ValueType = Manager.AUTO,
     *,
-    log: accesslog.AccessLog = stats.OUTBOUND_HTTP,
+    count: stats.Loggers = stats.OUTBOUND,
     denies: bool = False,
 ) -> pb.Filter:
     """Requests of the application on their way out, by routes of that name or these.
 
     `denies`: some of them may be refused though nobody said that they are gRPC.
     """
-    wire = _manager("outbound", codec, [_ROUTER], log)
+    wire = _manager("outbound", codec, [_router([count.attempts])], count.requests)
     wire.local_reply_config.CopyFrom(NOT_FOUND_GRPC)
     if denies:
         wire.local_reply_config.MergeFrom(DENIED_GRPC)
@@ -177,13 +180,14 @@ def carry(
     targets: Sequence[tuple[str, int]],
     log: accesslog.AccessLog | None,
 ) -> pb.Filter:
-    """Bytes to one of these clusters, by weight."""
+    """Bytes to one of these clusters, by weight. They are counted when made, and when ended."""
     wire = tcp.TcpProxy(
         stat_prefix=side,
         idle_timeout=_FOREVER,
         max_connect_attempts=_ATTEMPTS,
         access_log=[log] if log is not None else [],
     )
+    wire.access_log_options.flush_access_log_on_connected = log is not None
     if len(targets) == 1:
         wire.cluster = targets[0][0]
     else:
@@ -229,7 +233,7 @@ def admit(
     """
     left = rbac.left_to_ask(authorizations, meshed=meshed)
     if not left:
-        return [refuse()]
+        return [refuse(stats.INBOUND_TCP)]
     if rbac.unrestricted(left):
         return [onward]
     rules = pb.Filter(name=rbac.NETWORK_FILTER, typed_config=rbac.for_connections(left))

@@ -103,7 +103,7 @@ def node_service_listener(db: View, name: OutboundName) -> Resource | None:
     )
     key = plain(db, name)
     labels = stats.joined(stats.parent_labels(name.parent, name.port), ("", "default", "", "node"))
-    carry = manager.carry("outbound", [(key, 1)], stats.OUTBOUND_TCP)
+    carry = manager.carry("outbound", [(key, 1)], stats.OUTBOUND.connections)
     wire.default_filter_chain.CopyFrom(manager.chain("tcp", [carry], labels=labels))
     origin = service_ref(_service(name))
     return resource(wire, wire.name, clusters=[key], origin=origin)

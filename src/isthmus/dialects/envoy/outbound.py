@@ -170,7 +170,7 @@ def direct_listener(db: View, cluster: str, ip: str, port: int) -> Resource | No
     to = names.direct(proof, linkerd=linkerd)
     wire = _handed(names.address(names.IP, ip, port), [(ip, port)])
     labels = routes.metadata(ENDPOINT, ENDPOINT_ROUTE)
-    carry = manager.carry("outbound", [(to, 1)], stats.OUTBOUND_TCP)
+    carry = manager.carry("outbound", [(to, 1)], stats.OUTBOUND.connections)
     filters = (carry,) if linkerd else (manager.SPEAKS_RAW, carry)
     if not said.opaque:
         _detected(wire, DETECT_TIMEOUT)

@@ -1,42 +1,57 @@
-"""Metrics: few series with packed labels, which the agent unpacks.
+"""Metrics: few series with one label, which the agent takes apart.
 
-The number of labels is what metrics cost on the data path. So everything that is known beforehand
-is one label, `labels`, a text joined by bars that lies in the metadata of routes and chains:
+The number of labels is what metrics cost on the data path: each is put together and looked up for
+every request. So there is one, `labels`, a text of groups between semicolons. What is known
+beforehand lies in the metadata of routes, clusters and chains, its parts joined by bars:
 
-    requests     parent_group|parent_kind|parent_namespace|parent_name|parent_port|
+    route        parent_group|parent_kind|parent_namespace|parent_name|parent_port|
                  parent_section_name|route_group|route_kind|route_namespace|route_name
-    inbound      srv_group|srv_kind|srv_name|srv_port|route_group|route_kind|route_name|
-                 open_kind|open_name: of who lets everybody in, "" where rules ask
-    connections  srv_group|srv_kind|srv_name|srv_port|open_kind|open_name
+    backend      backend_group|backend_kind|backend_namespace|backend_name|backend_port|
+                 backend_section_name: of the cluster, or else of the route
+    server       srv_group|srv_kind|srv_name|srv_port
+    served       server|route_group|route_kind|route_name|open_kind|open_name: the latter of who
+                 lets everybody in, "" where rules ask
+    opened       server|open_kind|open_name
+    limit        ratelimit_group|ratelimit_kind|ratelimit_name|ratelimit_scope
 
-and beside it only what a request decides. One counter and one histogram per logger; sums and other
-families are made on re-export. Values never hold a bar: names of objects cannot.
+and these are the counters, each with the groups of its label; the last may hold anything:
 
-    isthmus_outbound_http   labels, hostname, status, grpc, flags, details
-    isthmus_outbound_tcp    labels, flags
-    isthmus_inbound_http    labels, status, grpc, flags, client, authz
-    isthmus_inbound_tcp     labels, port, flags, client, authz
-    isthmus_*_ms            histograms: labels only
+    isthmus_outbound_http   route; backend; backend; status; grpc; flags; attempts; host
+    isthmus_outbound_try    route; backend; backend; status; grpc; flags
+    isthmus_outbound_tcp    route; backend; what; flags; ip; port; server name
+    isthmus_inbound_http    served; server; limit; status; grpc; flags; port; authz; client
+    isthmus_inbound_tcp     opened; what; flags; port; authz; client
+    isthmus_outbound_http_ms  a histogram: route; backend; backend; host
+    isthmus_inbound_http_ms   a histogram: served
 
-`authz` is the rule that let a client in (`authorizationpolicy/shop/cart`, `default/localhost`),
-with `~` in front where it only audits. Where rules ask and it is empty, the client was refused.
+`isthmus_outbound_try` counts attempts that failed, and no others. `what` says whether a connection
+was made or ended. `authz` is the rule that let a client in (`authorizationpolicy/shop/cart`,
+`default/localhost`), with `~` in front where it only audits. Where rules ask and it is empty, the
+client was refused. Names of objects hold neither bars nor semicolons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from envoy.config.accesslog.v3 import accesslog_pb2 as accesslog
+from envoy.config.core.v3 import base_pb2 as base
+from envoy.config.route.v3 import route_components_pb2 as route_components
+from envoy.type.matcher.v3 import string_pb2 as string
 from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Struct
 from xds.type.v3 import typed_struct_pb2
 
+from isthmus.ir.inbound import RateLimit
 from isthmus.ir.names import Default, Origin, Ref, Source
 from isthmus.proto.xds import PREFIX, packed
 
 SERIES: Final = 20_000
 """The most series of one counter in one proxy: host names come from outside."""
+
+TIMED: Final = 2_000
+"""The most histograms of one logger."""
 
 ALLOWED: Final = ("isthmus_", "cluster_manager.", "listener_manager.", "server.")
 """Beginnings of the names of the only statistics that are kept."""
@@ -44,27 +59,44 @@ ALLOWED: Final = ("isthmus_", "cluster_manager.", "listener_manager.", "server."
 BUCKETS: Final = (25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 10_000.0)
 """Upper bounds of the histograms, in milliseconds."""
 
+SOMEBODY: Final = "-"
+"""Labels of clusters that are no backend by themselves: a request to them was sent somewhere."""
+
+FAILED: Final = 400
+"""The least status of an attempt that failed."""
+
 _AUTHZ: Final = "%DYNAMIC_METADATA(envoy.filters.http.rbac:enforced_effective_policy_id)%"
 _TCP_AUTHZ: Final = "%DYNAMIC_METADATA(envoy.filters.network.rbac:enforced_effective_policy_id)%"
+_ROUTE: Final = "%METADATA(ROUTE:isthmus:labels)%"
+_CHAIN: Final = "%METADATA(LISTENER_FILTER_CHAIN:isthmus:labels)%"
+_LIMIT: Final = "%METADATA(ROUTE:isthmus:limit)%"
+_BACKEND: Final = "%METADATA(CLUSTER:isthmus:labels)%;%METADATA(ROUTE:isthmus:backend)%"
+_CLUSTER: Final = "%METADATA(CLUSTER:isthmus:labels)%"
+_HOST: Final = "%REQ(:AUTHORITY):253%"
+_ENDED: Final = "%RESPONSE_CODE%;%GRPC_STATUS_NUMBER%;%RESPONSE_FLAGS%"
+_PORT: Final = "%DOWNSTREAM_LOCAL_PORT%"
+_CLIENT: Final = "%DOWNSTREAM_PEER_DNS_SAN%"
 
 
-def _tags(said: Mapping[str, str]) -> list[dict[str, Any]]:
-    return [{"name": name, "value_format": value} for name, value in said.items()]
+def _stat(name: str, *groups: str) -> dict[str, Any]:
+    return {"name": name, "tags": [{"name": "labels", "value_format": ";".join(groups)}]}
 
 
-def _logger(name: str, labels: str, tags: Mapping[str, str]) -> accesslog.AccessLog:
+def _logger(name: str, groups: Sequence[str], timed: Sequence[str] = ()) -> accesslog.AccessLog:
     """Envoy's stats logger, newer than the generated classes: hence a TypedStruct."""
-    counter = {"stat": {"name": name, "tags": _tags({"labels": labels, **tags})}, "value_fixed": 1}
-    timing = {
-        "stat": {"name": f"{name}_ms", "tags": _tags({"labels": labels})},
-        "unit": "Milliseconds",
-        "value_format": "%DURATION%",
+    config: dict[str, Any] = {
+        "stats_scope": {
+            "prefix": "",
+            "enable_eviction": True,
+            "max_counters": SERIES,
+            "max_histograms": TIMED,
+        },
+        "counters": [{"stat": _stat(name, *groups), "value_fixed": 1}],
     }
-    config = {
-        "stats_scope": {"prefix": "", "enable_eviction": True, "max_counters": SERIES},
-        "counters": [counter],
-        "histograms": [timing],
-    }
+    if timed:
+        stat = _stat(f"{name}_ms", *timed)
+        timing = {"stat": stat, "unit": "Milliseconds", "value_format": "%DURATION%"}
+        config["histograms"] = [timing]
     value = Struct()
     json_format.ParseDict(config, value)
     wire = typed_struct_pb2.TypedStruct(
@@ -73,53 +105,68 @@ def _logger(name: str, labels: str, tags: Mapping[str, str]) -> accesslog.Access
     return accesslog.AccessLog(name="envoy.access_loggers.stats", typed_config=packed(wire))
 
 
-_ROUTE: Final = "%METADATA(ROUTE:isthmus:labels)%"
-_CHAIN: Final = "%METADATA(LISTENER_FILTER_CHAIN:isthmus:labels)%"
+class Loggers(NamedTuple):
+    """What counts requests, attempts that fail, and connections, of what leaves."""
 
-_REQUEST: Final = {
-    "hostname": "%REQ(:AUTHORITY)%",
-    "status": "%RESPONSE_CODE%",
-    "grpc": "%GRPC_STATUS_NUMBER%",
-    "flags": "%RESPONSE_FLAGS%",
-    "details": "%RESPONSE_CODE_DETAILS%",
-}
-OUTBOUND_HTTP: Final = _logger("isthmus_outbound_http", _ROUTE, _REQUEST)
-OUTBOUND_TCP: Final = _logger("isthmus_outbound_tcp", _CHAIN, {"flags": "%RESPONSE_FLAGS%"})
+    requests: accesslog.AccessLog
+    attempts: accesslog.AccessLog
+    connections: accesslog.AccessLog
 
-_PORT: Final = "%DOWNSTREAM_LOCAL_PORT%"
-ANY_PORT_HTTP: Final = _logger(
-    "isthmus_outbound_http",
+
+def _outbound(route: str, chain: str) -> Loggers:
+    requests = _logger(
+        "isthmus_outbound_http",
+        (route, _BACKEND, _ENDED, "%UPSTREAM_REQUEST_ATTEMPT_COUNT%", _HOST),
+        (route, _BACKEND, _HOST),
+    )
+    attempts = _logger("isthmus_outbound_try", (route, _BACKEND, _ENDED))
+    attempts.filter.CopyFrom(_failed())
+    end = ("%ACCESS_LOG_TYPE%;%RESPONSE_FLAGS%", "%DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT%", _PORT)
+    name = "%REQUESTED_SERVER_NAME%"
+    connections = _logger("isthmus_outbound_tcp", (chain, _CLUSTER, *end, name))
+    return Loggers(requests, attempts, connections)
+
+
+def _failed() -> accesslog.AccessLogFilter:
+    """Attempts that failed. Those that did not are counted with their requests."""
+    least = base.RuntimeUInt32(default_value=FAILED, runtime_key="isthmus.failed")
+    status = accesslog.ComparisonFilter(op=accesslog.ComparisonFilter.GE, value=least)
+    grpc = accesslog.HeaderFilter(
+        header=route_components.HeaderMatcher(
+            name="content-type", string_match=string.StringMatcher(prefix="application/grpc")
+        )
+    )
+    not_ok = accesslog.GrpcStatusFilter(statuses=[accesslog.GrpcStatusFilter.OK], exclude=True)
+    call = accesslog.AndFilter(
+        filters=[
+            accesslog.AccessLogFilter(header_filter=grpc),
+            accesslog.AccessLogFilter(grpc_status_filter=not_ok),
+        ]
+    )
+    some = [
+        accesslog.AccessLogFilter(status_code_filter=accesslog.StatusCodeFilter(comparison=status)),
+        accesslog.AccessLogFilter(response_flag_filter=accesslog.ResponseFlagFilter()),
+        accesslog.AccessLogFilter(and_filter=call),
+    ]
+    return accesslog.AccessLogFilter(or_filter=accesslog.OrFilter(filters=some))
+
+
+OUTBOUND: Final = _outbound(_ROUTE, _CHAIN)
+ANY_PORT: Final = _outbound(
     f"%METADATA(ROUTE:isthmus:parent)%|{_PORT}|%METADATA(ROUTE:isthmus:route)%",
-    _REQUEST,
-)
-ANY_PORT_TCP: Final = _logger(
-    "isthmus_outbound_tcp",
     f"%METADATA(LISTENER_FILTER_CHAIN:isthmus:parent)%|{_PORT}"
     "|%METADATA(LISTENER_FILTER_CHAIN:isthmus:route)%",
-    {"flags": "%RESPONSE_FLAGS%"},
 )
 """The same where the parent's port is the one that was dialled, whichever that is."""
 
 INBOUND_HTTP: Final = _logger(
     "isthmus_inbound_http",
-    _ROUTE,
-    {
-        "status": "%RESPONSE_CODE%",
-        "grpc": "%GRPC_STATUS_NUMBER%",
-        "flags": "%RESPONSE_FLAGS%",
-        "client": "%DOWNSTREAM_PEER_DNS_SAN%",
-        "authz": _AUTHZ,
-    },
+    (_ROUTE, _CHAIN, _LIMIT, _ENDED, _PORT, _AUTHZ, _CLIENT),
+    (_ROUTE,),
 )
 INBOUND_TCP: Final = _logger(
     "isthmus_inbound_tcp",
-    _CHAIN,
-    {
-        "port": "%DOWNSTREAM_LOCAL_PORT%",
-        "flags": "%RESPONSE_FLAGS%",
-        "client": "%DOWNSTREAM_PEER_DNS_SAN%",
-        "authz": _TCP_AUTHZ,
-    },
+    (_CHAIN, "%ACCESS_LOG_TYPE%;%RESPONSE_FLAGS%", _PORT, _TCP_AUTHZ, _CLIENT),
 )
 
 
@@ -159,6 +206,12 @@ def open_labels(source: Source | None) -> tuple[str, str]:
         return ("", "")
     _, kind, _, name = route_labels(source)
     return (kind.lower(), name)
+
+
+def limit_labels(limit: RateLimit) -> tuple[str, str, str, str]:
+    """Linkerd's labels of a rate limit, in their order. Which of two scopes said no is not seen."""
+    group, kind, _, name = route_labels(limit.source)
+    return (group, kind, name, "total" if limit.total is not None else "identity")
 
 
 def joined(*groups: tuple[str, ...]) -> str:

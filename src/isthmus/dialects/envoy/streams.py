@@ -31,7 +31,9 @@ class Raw(NamedTuple):
 
 
 def raw(
-    route: TcpRoute | TlsRoute, parent: Parent, log: accesslog.AccessLog = stats.OUTBOUND_TCP
+    route: TcpRoute | TlsRoute,
+    parent: Parent,
+    log: accesslog.AccessLog = stats.OUTBOUND.connections,
 ) -> Raw:
     """The route of a whole connection. All of its backends, or none, are told what follows."""
     labels = metadata(parent, route.source)
@@ -81,7 +83,7 @@ def tls_chains(
     routes: Iterable[TlsRoute],
     parent: Parent,
     match: component.FilterChainMatch,
-    log: accesslog.AccessLog = stats.OUTBOUND_TCP,
+    log: accesslog.AccessLog = stats.OUTBOUND.connections,
 ) -> Iterator[tuple[component.FilterChain, Raw]]:
     """A chain for each route's server names, within a match of addresses."""
     for at, (route, server_names) in enumerate(by_name(routes)):

@@ -7,7 +7,7 @@ from envoy.config.core.v3 import config_source_pb2 as source
 from google.protobuf import json_format
 
 from isthmus.dialects.envoy import Bootstrap, bootstrap
-from isthmus.dialects.envoy.stats import INBOUND_HTTP, INBOUND_TCP, OUTBOUND_HTTP, OUTBOUND_TCP
+from isthmus.dialects.envoy.stats import ANY_PORT, INBOUND_HTTP, INBOUND_TCP, OUTBOUND
 
 
 def read(**said: object) -> bootstrap_pb2.Bootstrap:
@@ -49,9 +49,9 @@ def test_only_what_is_read_is_counted() -> None:
     patterns = read().stats_config.stats_matcher.inclusion_list.patterns
     allowed = tuple(each.prefix for each in patterns)
     assert "isthmus_" in allowed
-    for logger in (OUTBOUND_HTTP, OUTBOUND_TCP, INBOUND_HTTP, INBOUND_TCP):
+    for logger in (*OUTBOUND, *ANY_PORT, INBOUND_HTTP, INBOUND_TCP):
         config = json_format.MessageToDict(logger)["typedConfig"]["value"]
-        for stat in (*config["counters"], *config["histograms"]):
+        for stat in (*config["counters"], *config.get("histograms", ())):
             assert stat["stat"]["name"].startswith(allowed)
     assert read().deferred_stat_options.enable_deferred_creation_stats
 
