@@ -41,9 +41,9 @@ def asked(world: World) -> Iterator[Asked]:
     for ip in OUTSIDE:
         for port in PORTS:
             one = Dialled(CLIENT, ip, port)
-            name = world.db.read(resolved, one)
-            if name not in seen:
-                seen.add(name)
+            found: OutboundName | None = world.db.read(resolved, one)
+            if found not in seen:
+                seen.add(found)
                 yield one
 
 
