@@ -241,3 +241,32 @@ def test_the_docs_show_endpoints_as_the_walk_looks_for_them() -> None:
     ]
     assert len(sights) == 3
     assert all(sight.look(Where(FakePage([]), text)).there for sight in sights)
+
+
+STATS = """
+NAME  SERVICE              ROUTE      TYPE  BACKEND  SUCCESS   RPS  LATENCY_P50  TIMEOUTS  RETRIES
+face  smiley-federated:80  [default]                 {good}  7.93         11ms     0.00%    {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("good", "more", "seen"),
+    [
+        ("69.31%", "0.00%", [True, False]),
+        (" 0.00%", "0.00%", [True, False]),
+        ("100.00%", "41.10%", [False, True]),
+        ("100.00%", "0.00%", [False, False]),
+        ("NaN%", "NaN%", [False, False]),
+    ],
+)
+def test_the_tables_of_success_are_read(good: str, more: str, seen: list[bool]) -> None:
+    text = STATS.format(good=good, more=more)
+    sights = [
+        sight
+        for chapter in CHAPTERS
+        if chapter.name == "errors"
+        for step in chapter.steps
+        for sight in step.sees
+        if isinstance(sight, Prints)
+    ]
+    assert [sight.look(Where(FakePage([]), text)).there for sight in sights] == seen

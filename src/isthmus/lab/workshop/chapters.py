@@ -255,7 +255,7 @@ POLICY: Final = (
                 commands=(STATS,),
                 sees=(
                     Prints(says="a success rate of smiley-federated below 100 %",
-                           line=r"smiley-federated:80.*\b[0-9]{1,2}\.\d\d%"),
+                           line=r"smiley-federated:80\s.*\s\d{1,2}\.\d\d%\s+\d+\.\d\d\s"),
                 ),
                 looks=True,
             ),
