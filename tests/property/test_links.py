@@ -41,6 +41,7 @@ def secret(text: str, cluster: str = "") -> Document:
     return {"metadata": {"labels": labels}, "type": TYPE, "data": data}
 
 
+FAR = "multicluster.linkerd.io/remote-discovery"
 EVERYTHING = {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}
 STALE: Document = {
     "metadata": {"annotations": {"multicluster.isthmus.dev/staleness": "never"}},
@@ -63,6 +64,11 @@ VARIANTS: Mapping[tuple[str, ObjectKey], Sequence[Document]] = {
         secret("x", "east"),
         secret("x", "west"),
         secret("x"),
+    ),
+    ("services", ObjectKey(LOCAL, "shop", "web-east")): (
+        {"metadata": {"labels": {FAR: "east", "multicluster.linkerd.io/remote-service": "web"}}},
+        {"metadata": {"annotations": {FAR: "web@east,web@west"}}},
+        {"metadata": {"labels": {FAR: "west"}}},
     ),
     ("services", ObjectKey("east", "shop", "web")): (
         {"spec": {"ports": [{"port": 80}]}},

@@ -1,4 +1,8 @@
-"""Where a linked cluster's data plane can be asked whether it lives."""
+"""Where a linked cluster's data plane can be asked whether it lives.
+
+By a Link it is known what is taken over. Where a Secret alone links a cluster, it is what Services
+of ours say that they find there.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice, zip_longest
 from typing import Final, NamedTuple
 
-from isthmus.engine import View, query
+from isthmus.engine import Index, View, query
 from isthmus.mesh.exports import members_in, mirrored_in, namespaces_of
 from isthmus.mesh.linked import linked
 from isthmus.mesh.links import LINKS
-from isthmus.mesh.tables import SLICES, SLICES_BY_SERVICE
+from isthmus.mesh.services import REMOTE_CLUSTER, Federated, Remote, discovery
+from isthmus.mesh.tables import SERVICES, SLICES, SLICES_BY_SERVICE
+from isthmus.model.core import Service
 from isthmus.model.discovery import EndpointSlice
 from isthmus.model.key import ObjectKey
 from isthmus.model.names import parse_ip
@@ -19,6 +25,8 @@ MOST: Final = 16
 """Addresses asked at a time."""
 _SERVICES: Final = 64
 """Services that they are taken from."""
+_MEMBERS: Final = 1024
+"""Members of a federated Service."""
 
 
 class At(NamedTuple):
@@ -28,6 +36,20 @@ class At(NamedTuple):
     port: int
 
 
+def _elsewhere(key: ObjectKey, row: Service) -> Iterable[tuple[str, str]]:
+    notes, labels = row.metadata.annotations, row.metadata.labels
+    items = notes.get(REMOTE_CLUSTER, "").split(",", _MEMBERS)[:_MEMBERS]
+    found = {item.rpartition("@")[2].strip() for item in items}
+    found.add(labels.get(REMOTE_CLUSTER, ""))
+    return [(key.cluster, name) for name in sorted(found) if name]
+
+
+FOUND_ELSEWHERE: Index[ObjectKey, Service, tuple[str, str]] = Index(
+    "services_found_elsewhere", SERVICES, _elsewhere
+)
+"""By (their own cluster, a linked one that they name)."""
+
+
 @query
 def targets(db: View, local: str, name: str) -> tuple[At, ...]:
     """The gateway of a linked cluster, and endpoints of the Services that are taken over from it.
@@ -35,12 +57,13 @@ def targets(db: View, local: str, name: str) -> tuple[At, ...]:
     One of each Service before a second of any.
     """
     found = linked(db, local, name)
-    if found is None or found.link is None:
+    if found is None:
         return ()
-    services = islice(_taken(db, found.link), _SERVICES)
-    endpoints = [_endpoints(db, service) for service in services]
+    link = found.link
+    taken = _taken(db, link) if link is not None else _named(db, local, name)
+    endpoints = [_endpoints(db, service) for service in islice(taken, _SERVICES)]
     spread = (at for row in zip_longest(*endpoints) for at in row if at is not None)
-    gateway = _gateway(db, found.link)
+    gateway = _gateway(db, link) if link is not None else ()
     return tuple(islice(dict.fromkeys(chain(gateway, spread)), MOST))
 
 
@@ -58,6 +81,18 @@ def _taken(db: View, link: ObjectKey) -> Iterator[ObjectKey]:
     for namespace in namespaces_of(db, link):
         yield from members_in(db, link, namespace)
         yield from mirrored_in(db, link, namespace)
+
+
+def _named(db: View, local: str, cluster: str) -> Iterator[ObjectKey]:
+    for service in FOUND_ELSEWHERE.get(db, (local, cluster)):
+        match discovery(db, service):
+            case Remote(_, remote) if remote is not None:
+                found: tuple[ObjectKey, ...] = (remote,)
+            case Federated(members):
+                found = members
+            case _:
+                found = ()
+        yield from (remote for remote in found if remote.cluster == cluster)
 
 
 def _endpoints(db: View, service: ObjectKey) -> list[At]:

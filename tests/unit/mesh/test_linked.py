@@ -210,6 +210,28 @@ def test_a_data_plane_is_asked_at_its_gateway_and_at_endpoints_that_are_taken_ov
     assert world.db.read(targets, LOCAL, "west") == ()
 
 
+def test_where_a_secret_alone_links_a_cluster_endpoints_are_asked_that_services_of_ours_name() -> (
+    None
+):
+    world = Linking()
+    world.labelled("east-credentials", "east")
+    key = "multicluster.linkerd.io/remote-discovery"
+    mirror = {key: "east", "multicluster.linkerd.io/remote-service": "web"}
+    world.apply(
+        {"svc": "shop/web-east", "ports": [80], "labels": mirror},
+        {"svc": "shop/all", "ports": [80], "annotations": {key: "cart@east, cart@west"}},
+        {"svc": "shop/lost", "ports": [80], "labels": {key: "east"}},
+    )
+    for number, name in enumerate(("web", "cart", "own"), start=1):
+        eps = [{"ip": f"10.1.0.{number}"}]
+        world.apply(
+            {"svc": f"shop/{name}", "in": "east", "ports": [80]},
+            {"slice": f"shop/{name}-1", "in": "east", "svc": name, "ports": [8080], "eps": eps},
+        )
+    found = world.db.read(targets, LOCAL, "east")
+    assert set(found) == {At("10.1.0.1", 8080), At("10.1.0.2", 8080)}
+
+
 @pytest.mark.parametrize("ip", ["127.0.0.1", "::1", "169.254.169.254", "224.0.0.1", "0.0.0.0", "x"])
 def test_what_leads_to_ourselves_is_not_asked(ip: str) -> None:
     assert not elsewhere(ip)

@@ -26,6 +26,8 @@ PAUSE: Final = 0.5
 """Seconds between two rounds while the API is silent, and between looks whether it is."""
 USUAL: Final = 30.0
 """Seconds between two rounds while all is well: they show that this place can be answered."""
+EAGER: Final = 2.0
+"""The first of these pauses, doubled until somebody answers: who has just come may be lost soon."""
 ROUNDS: Final = 2
 """Rounds without an answer after which a data plane is silent."""
 HEAD: Final = 256
@@ -86,26 +88,30 @@ class Probing:
     # ---------------------------------------------------------------------------- the data plane
 
     async def _data_plane(self) -> None:
-        usual = self._clock.now()
+        due, pause = self._clock.now(), EAGER
         while True:
             now = self._clock.now()
             doubted = self._health.doubted(now)
-            if doubted or (self._health.synced and now >= usual):
-                usual = now + USUAL
-                await self._round()
+            if doubted or (self._health.synced and now >= due):
+                asked = await self._round()
+                pause = min(2 * pause, USUAL) if asked else EAGER
+                pause = USUAL if self._answered else pause
+                due = now + pause
             await self._clock.sleep(PAUSE)
 
-    async def _round(self) -> None:
+    async def _round(self) -> bool:
+        """Ask once; False where there is nobody to ask."""
         found = await self._watcher.targets()
         if not found:
-            return
+            return False
         if await self._any([self._open(at) for at in found]):
             self._answered, self._failed = True, 0
             self._is(DataPlane.ANSWERS)
-            return
+            return True
         self._failed += 1
         if self._answered and self._failed >= ROUNDS:
             self._is(DataPlane.SILENT)
+        return True
 
     def _is(self, state: DataPlane) -> None:
         if self._health.data_plane is not state:
