@@ -123,6 +123,20 @@ def figures_of(links: Links, clock: Clock) -> list[Reading]:
             LABELS,
         ),
         Reading(
+            "isthmus_link_gateway_enabled",
+            "Whether a linked cluster has a gateway.",
+            "gauge",
+            each(lambda watcher: float(watcher.wanted.value.probe is not None)),
+            LABELS,
+        ),
+        Reading(
+            "isthmus_link_watch_starts_total",
+            "How often a linked cluster was listed, and followed from there.",
+            "counter",
+            each(lambda watcher: float(watcher.starts)),
+            LABELS,
+        ),
+        Reading(
             "isthmus_link_usable",
             "Whether a linked cluster's endpoints are used.",
             "gauge",

@@ -70,6 +70,8 @@ class Watcher:
         """The serving connection follows the cluster now."""
         self.row: Cluster | None = None
         """What is told of the cluster; None before the first sync."""
+        self.starts = 0
+        """Connections that took over: each listed everything."""
 
     @property
     def random(self) -> Random:
@@ -176,6 +178,7 @@ class Watcher:
             before.cancel()
             await asyncio.wait([before])
         self._serving, self._live = me, True
+        self.starts += 1
         self.told = told
         self.access.set(access)
         self.health.heard = self._clock.now()
