@@ -53,6 +53,7 @@ from isthmus.controllers.lives import NamespaceLives
 from isthmus.controllers.nodeports import NodePorts
 from isthmus.controllers.reconcile import Board, Controller, Means, Reconciler
 from isthmus.controllers.settings import SETTINGS, Dialect, Settings
+from isthmus.controllers.suspicions import Suspicions
 from isthmus.controllers.time import Commit, Timekeeper
 from isthmus.engine import Put
 from isthmus.store import Store
@@ -104,6 +105,7 @@ def admissions(store: Store, service_networks: Sequence[Network]) -> tuple[Admis
         definitions.DefinitionLives(store),
         ClusterAddresses(store, service_networks),
         NodePorts(store),
+        Suspicions(store),
     )
 
 

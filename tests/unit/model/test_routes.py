@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from tests.unit.model.mesh import converted, of, paths, seen, stored, told, unreadable, warned
+from isthmus.model.intake import warnings
+from tests.unit.model.mesh import (
+    converted,
+    kind_of,
+    of,
+    paths,
+    seen,
+    stored,
+    told,
+    unreadable,
+    warned,
+)
 
 GATEWAY = "gateway.networking.k8s.io/v1"
 ALPHA = "gateway.networking.k8s.io/v1alpha2"
@@ -450,3 +461,25 @@ def test_every_filter_is_seen() -> None:
     assert second.request_mirror.fraction.denominator == 100
     assert third.extension_ref.kind == "K"
     assert found.spec.rules[0].backend_refs[0].weight == 3
+
+
+ON_SERVER = "{group: policy.linkerd.io, kind: Server, name: press}"
+
+
+def test_the_first_route_on_a_server_is_warned_of() -> None:
+    for made in (http("{}", parent=ON_SERVER), grpc("{}", parent=ON_SERVER)):
+        [told] = warned(made)
+        assert told.startswith("spec.parentRefs[0]: with routes on it, a Server lets in nothing")
+        assert warnings(kind_of(made), stored(made), stored(made)) == ()
+
+
+@pytest.mark.parametrize(
+    "path", ["/a//b", "/a/./b", "/a/../b", "/a%2Fb", "/a%5cb", "/a#b", "/a/.."]
+)
+def test_paths_that_are_never_asked_for_are_warned_of(path: str) -> None:
+    made = http(f"{{matches: [{{path: {{type: Exact, value: '{path}'}}}}]}}", api=POLICY)
+    [told] = warned(made)
+    assert told.startswith("spec.rules[0].matches[0].path.value: paths are made normal")
+    for harmless in ("/a/.b", "/a%20b", "/..a"):
+        match = f"{{matches: [{{path: {{type: Exact, value: '{harmless}'}}}}]}}"
+        assert warned(http(match, api=POLICY)) == ()

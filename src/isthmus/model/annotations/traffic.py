@@ -115,6 +115,8 @@ def _status(text: str) -> tuple[int, int]:
     word = _WORDS.get(text.lower())
     if word is not None:
         return word
+    if any(each.isspace() for each in text):
+        raise Unfit(f"{text[:32]!r} has a space, and a list of statuses may have none")
     low, dash, high = text.partition("-")
     ends = [low, high] if dash else [low, low]
     if not all(_CODE.fullmatch(each) and 100 <= int(each) <= 599 for each in ends):

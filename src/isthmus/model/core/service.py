@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import field
 
 from isthmus.model.columns import AGE, NONE, WIDE
-from isthmus.model.core.servicerules import service_faults
+from isthmus.model.core.servicerules import service_faults, service_warnings
 from isthmus.model.document import ensure, get, items, number, settle, strings, text, texts
 from isthmus.model.kind import Column, Document, Kind, Version
 from isthmus.model.meta import Condition, Meta, View
@@ -205,6 +205,7 @@ SERVICE: Final = Kind(
     default=(_default,),
     carry=(_carry,),
     check=(service_faults,),
+    warn=(service_warnings,),
     field_selectors={"spec.clusterIP": "spec.clusterIP", "spec.type": "spec.type"},
     generation=False,
     custom=False,

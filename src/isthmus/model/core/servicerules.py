@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from isthmus.errors import Cause
+from isthmus.model.annotations import Problem, parent_warnings, shares
 from isthmus.model.document import get, items, number, strings, text, texts
 from isthmus.model.faults import duplicate, forbidden, invalid, not_supported, one_of, required
 from isthmus.model.kind import Document
@@ -44,6 +45,14 @@ def service_faults(document: Document, old: Document | None) -> Iterator[Cause]:
     yield from _type_faults(spec)
     if old is not None:
         yield from _change_faults(spec, get(old, "spec") or {})
+
+
+def service_warnings(document: Document, _old: Document | None) -> Iterator[str]:
+    """What of a Service's annotations means nothing: each spoils its own group alone."""
+    notes = texts(document, "metadata.annotations")
+    yield from parent_warnings(notes)
+    found = (each for each in shares(notes).values() if isinstance(each, Problem))
+    yield from (each.warning for each in found)
 
 
 def _ports_faults(spec: Mapping[str, Any]) -> Iterator[Cause]:

@@ -128,8 +128,8 @@ def _match_faults(match: Mapping[str, Any], path: str) -> Iterator[Cause]:
         yield from regex_faults(text(call, "method"), f"{here}.method")
 
 
-def _warn(document: Document, _old: Document | None) -> Iterator[str]:
-    yield from route_warnings(document, grpc=True)
+def _warn(document: Document, old: Document | None) -> Iterator[str]:
+    yield from route_warnings(document, old, grpc=True)
 
 
 GRPC_ROUTE: Final = Kind(

@@ -13,6 +13,7 @@ from isthmus.model.gateway.parts import all_rules
 from isthmus.model.gateway.route_rules import (
     annotation_faults,
     parent_faults,
+    path_warnings,
     regex_faults,
     route_warnings,
     value_match_faults,
@@ -32,9 +33,11 @@ def http_route_faults(document: Document, _old: Document | None) -> Iterator[Cau
             yield from filter_faults(items(each, "filters"), here)
 
 
-def http_route_warnings(document: Document, _old: Document | None) -> Iterator[str]:
-    """What an HTTPRoute says to no effect."""
-    yield from route_warnings(document, grpc=False)
+def http_route_warnings(document: Document, old: Document | None) -> Iterator[str]:
+    """What an HTTPRoute says to no effect, or with more effect than one may think."""
+    yield from route_warnings(document, old, grpc=False)
+    for path, rule in all_rules(document):
+        yield from path_warnings(rule, path)
 
 
 def match_faults(rule: Mapping[str, Any], path: str, *, strict: bool = True) -> Iterator[Cause]:

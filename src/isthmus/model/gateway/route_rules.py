@@ -54,8 +54,9 @@ def annotation_faults(document: Document, *, grpc: bool) -> Iterator[Cause]:
             yield problem.fault
 
 
-def route_warnings(document: Document, *, grpc: bool) -> Iterator[str]:
-    """What a route says to no effect."""
+def route_warnings(document: Document, old: Document | None, *, grpc: bool) -> Iterator[str]:
+    """What a route says to no effect, or with more effect than one may think."""
+    yield from _probe_warnings(document, old)
     annotations = texts(document, "metadata.annotations")
     other = RETRY_HTTP if grpc else RETRY_GRPC
     if other in annotations:
@@ -64,6 +65,41 @@ def route_warnings(document: Document, *, grpc: bool) -> Iterator[str]:
         yield f"metadata.annotations[{FAILURE_ACCRUAL}]: only Services and EgressNetworks read it"
     for index, rule in enumerate(items(document, "spec.rules")):
         yield from weight_warnings(rule, f"spec.rules[{index}]")
+
+
+def _probe_warnings(document: Document, old: Document | None) -> Iterator[str]:
+    """The first route on a Server ends the way in that probes have by themselves."""
+    before = {text(ref, "name") for _, ref in _servers(old)}
+    for path, ref in _servers(document):
+        if text(ref, "name") not in before:
+            yield (
+                f"{path}: with routes on it, a Server lets in nothing that no route is for:"
+                " probes of the kubelet need a route, and an authorization, of their own"
+            )
+
+
+def _servers(document: Document | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for index, ref in enumerate(items(document or {}, "spec.parentRefs")):
+        if is_kind(ref, POLICY, "Server"):
+            yield f"spec.parentRefs[{index}]", ref
+
+
+_NEVER: Final = ("//", "/./", "/../", "%2f", "%5c", "#", "?")
+_NEVER_LAST: Final = ("/.", "/..")
+
+
+def path_warnings(rule: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Paths that no request has once it was made normal, which comes before routes (decision 20).
+
+    The Gateway API refuses them.
+    """
+    for index, match in enumerate(items(rule, "matches")):
+        value = text(match, "path.value").lower()
+        if text(match, "path.type") == "RegularExpression":
+            continue
+        if any(each in value for each in _NEVER) or value.endswith(_NEVER_LAST):
+            says = "paths are made normal before they are compared, so none is ever like this"
+            yield f"{path}.matches[{index}].path.value: {says}"
 
 
 def weight_warnings(rule: Mapping[str, Any], path: str) -> Iterator[str]:
