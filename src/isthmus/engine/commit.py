@@ -13,6 +13,7 @@ from isthmus.engine.source import Batch, Change, Delete, Edit, Noted, Put, Sourc
 if TYPE_CHECKING:
     from isthmus.engine.view import View
 
+_CHANGES = (Put, Delete)  # a union would be made anew for every change
 
 Rows: TypeAlias = dict[Table[Any, Any], dict[Any, Any]]
 
@@ -42,7 +43,7 @@ def edits(view: View, final: Rows) -> Batch:
 
 
 def _checked(change: object) -> tuple[Table[Any, Any], Any, Any]:
-    if not isinstance(change, Put | Delete) or not isinstance(change.table, Table):
+    if not isinstance(change, _CHANGES) or not isinstance(change.table, Table):
         raise BadCommit(f"a commit takes Put and Delete of a Table, not {change!r}")
     table, key = change.table, change.key
     row = None

@@ -82,7 +82,8 @@ class View:
             cell = self._make(query, key)
         if cell not in reads:
             reads[cell] = None
-            self._link(cell, self.stack[-1])
+            if cell.readers is not (reader := self.stack[-1]):  # as it is for most, from before
+                self._link(cell, reader)
         if cell.state:
             self._refresh(cell)
         if cell.error is not None:
@@ -99,7 +100,8 @@ class View:
                 cell = source.cells[key] = Input(source, key)
             if cell not in reads:
                 reads[cell] = None
-                self._link(cell, self.stack[-1])
+                if cell.readers is not (reader := self.stack[-1]):
+                    self._link(cell, reader)
         return source.content.get(key)
 
     def open(self, declared: Declared) -> Source:

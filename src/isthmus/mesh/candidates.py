@@ -7,6 +7,8 @@ A *candidate* is an address of a slice as one Service's port has it, before anyb
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -23,6 +25,9 @@ from isthmus.model.key import ObjectKey
 MIRROR_CLUSTER: Final = "mirror.linkerd.io/cluster-name"
 GATEWAY_IDENTITY: Final = "mirror.linkerd.io/remote-gateway-identity"
 REMOTE_NAME: Final = "mirror.linkerd.io/remote-svc-fq-name"
+
+REMEMBERED: Final = 1 << 14
+"""Endpoints of slices whose candidates are kept for the next time that the slice is read."""
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -64,6 +69,10 @@ class Member(NamedTuple):
     authority: str
 
 
+SOCKET: Final = itemgetter(2, 3)
+"""Address and port of a member."""
+
+
 class Candidate(NamedTuple):
     """An address of a slice. `member` is how an asker sees it whose zone is not known.
 
@@ -81,14 +90,17 @@ class Listing(msgspec.Struct, frozen=True):
     """The addresses of a slice, and what those that are ready claim.
 
     `sockets` are the addresses with their ports, `targets` the pods and workloads. `plain`: each
-    address and each target once. `hinted`: some are hinted to zones. `resting` are not ready.
+    address and each target once. `hinted`: some are hinted to zones. `ipv6`: some are addresses of
+    that family. `resting` are not ready. `members`, of `candidates`, are in order of address.
     """
 
     candidates: tuple[Candidate, ...] = ()
+    members: tuple[Member, ...] = ()
     sockets: frozenset[tuple[str, int]] = frozenset()
     targets: frozenset[ObjectKey] = frozenset()
     plain: bool = True
     hinted: bool = False
+    ipv6: bool = False
     resting: tuple[Candidate, ...] = ()
 
 
@@ -102,15 +114,18 @@ def listing(db: View, part: ObjectKey, service: ObjectKey, port: int) -> Listing
     resting: list[Candidate] = []
     for one, health in listed(db, part, service, port):
         (ready if health is Health.HEALTHY else resting).append(one)
-    sockets = frozenset([one[0][2:4] for one in ready])
-    bound = [one[0][1] for one in ready if one[0][0] is not Behind.BARE]
+    members = sorted([one[0] for one in ready], key=SOCKET)
+    sockets = frozenset(map(SOCKET, members))
+    bound = [one[1] for one in members if one[0] is not Behind.BARE]
     targets = frozenset(bound)
     return Listing(
         candidates=tuple(ready),
+        members=tuple(members),
         sockets=sockets,
         targets=targets,
         plain=len(sockets) == len(ready) and len(targets) == len(bound),
         hinted=any([one.hints for one in ready]),  # noqa: C419 - a list is twice as fast
+        ipv6=any([":" in one[2] for one in members]),  # noqa: C419
         resting=tuple(resting),
     )
 
@@ -141,35 +156,56 @@ def _slice_port(row: EndpointSlice, name: str) -> int:
     return next((port.port or 0 for port in row.ports if port.name == name), 0)
 
 
+class _Common(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """What one slice says of all its endpoints. One object for all that say the same."""
+
+    part: ObjectKey
+    port: int
+    gateway: str
+    authority: str
+    labels: Labels
+    order: tuple[str, str]
+
+
+_common: Final = lru_cache(maxsize=REMEMBERED // 4)(_Common)
+
+
 def _candidates(
     row: EndpointSlice, part: ObjectKey, asked: int, port: int
 ) -> list[tuple[Candidate, Health]]:
+    meta = row.metadata
+    gateway, remote = meta.annotations.get(GATEWAY_IDENTITY, ""), meta.annotations.get(REMOTE_NAME)
+    authority = f"{remote}:{asked}" if remote else ""
+    order = (meta.creation_timestamp, part.name)
+    common = _common(part, port, gateway, authority, set_labels(row, part), order)
     found: list[tuple[Candidate, Health]] = []
-    notes = row.metadata.annotations
-    gateway, remote = notes.get(GATEWAY_IDENTITY, ""), notes.get(REMOTE_NAME, "")
-    led = (gateway, f"{remote}:{asked}" if remote else "")
-    labels, order = set_labels(row, part), (row.metadata.creation_timestamp, part.name)
-    nobody = ObjectKey(part.cluster, "", "")
     for each in row.endpoints:
-        ref = each.target_ref
-        if ref is None:
-            behind: Behind | None = Behind.BARE
-            target, zone, (identity, authority) = nobody, "", led
-        else:
-            behind = _BEHIND.get(ref.kind)
-            target = ObjectKey(part.cluster, ref.namespace or part.namespace, ref.name)
-            zone, identity, authority = each.zone, "", ""
-        if behind is None:  # a kind that nobody knows: such an endpoint does not count
-            continue
-        health = _health(each)
-        hints = tuple([zone.name for zone in each.hints.for_zones]) if each.hints else ()
-        for address in each.addresses:
-            ip = canonical_ip(address)
-            if ip is not None:
-                unknown = Locality.UNKNOWN
-                one = Member(behind, target, ip, port, zone, unknown, identity, authority)
-                found.append((Candidate(one, each.hostname, hints, labels, order), health))
+        found += _addresses(each, common)
     return found
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _addresses(each: Row, common: _Common) -> tuple[tuple[Candidate, Health], ...]:
+    """The addresses of one endpoint. Remembered: most of a slice stays as it was."""
+    part, port, gateway, authority, labels, order = msgspec.structs.astuple(common)
+    zone, ref = each.zone, each.target_ref
+    if ref is None:
+        behind: Behind | None = Behind.BARE
+        target, zone = ObjectKey(part.cluster, "", ""), ""
+    else:
+        behind = _BEHIND.get(ref.kind)
+        target = ObjectKey(part.cluster, ref.namespace or part.namespace, ref.name)
+        gateway = authority = ""
+    if behind is None:  # a kind that nobody knows: such an endpoint does not count
+        return ()
+    health = _health(each)
+    hints = tuple([one.name for one in each.hints.for_zones]) if each.hints else ()
+    members = [
+        Member(behind, target, ip, port, zone, Locality.UNKNOWN, gateway, authority)
+        for address in each.addresses
+        if (ip := canonical_ip(address)) is not None
+    ]
+    return tuple([(Candidate(one, each.hostname, hints, labels, order), health) for one in members])
 
 
 _BEHIND: Final = {"Pod": Behind.POD, "ExternalWorkload": Behind.WORKLOAD}
@@ -189,10 +225,11 @@ def set_labels(row: EndpointSlice, part: ObjectKey) -> Labels:
     meta = row.metadata
     owners = (owner.name for owner in meta.owner_references if owner.kind == "Service")
     service = meta.labels.get(SERVICE_NAME) or next(owners, "")
-    found = {"service": service, "namespace": part.namespace}
-    if MIRROR_CLUSTER in meta.labels:
-        found["target_cluster"] = meta.labels[MIRROR_CLUSTER]
-        match meta.annotations.get(REMOTE_NAME, "").split("."):
-            case [remote, namespace, *_]:
-                found |= {"target_service": remote, "target_service_namespace": namespace}
-    return tuple(sorted(found.items()))
+    own = (("namespace", part.namespace), ("service", service))
+    if MIRROR_CLUSTER not in meta.labels:
+        return own
+    found = {"target_cluster": meta.labels[MIRROR_CLUSTER]}
+    match meta.annotations.get(REMOTE_NAME, "").split("."):
+        case [remote, namespace, *_]:
+            found |= {"target_service": remote, "target_service_namespace": namespace}
+    return (*own, *sorted(found.items()))

@@ -11,7 +11,6 @@ holds, however many there are. Otherwise all slices are one piece.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -21,6 +20,7 @@ from isthmus.ir.endpoint import Endpoint, EndpointSet, SetState, Speaks
 from isthmus.ir.names import Dns
 from isthmus.mesh.asked import GetKey
 from isthmus.mesh.candidates import (
+    SOCKET,
     Behind,
     Candidate,
     Labels,
@@ -90,8 +90,9 @@ def pieces(db: View, key: SetKey) -> tuple[Piece, ...]:
 def _separable(key: SetKey, said: Sequence[Listing]) -> bool:
     """Whether each slice can be looked at alone."""
     zoned = key.topology is Topology.ZONE and key.zone
-    if not all(one.plain and not (zoned and one.hinted) for one in said):
-        return False
+    for one in said:
+        if not one.plain or (zoned and one.hinted):
+            return False
     if len(said) < 2:
         return True
     return all(
@@ -108,19 +109,31 @@ def piece_groups(db: View, piece: Piece) -> tuple[Group, ...]:
     key, part = piece
     if part is None:
         return _together(db, key)
-    said = listing(db, part, key.service, key.port).candidates
+    said = listing(db, part, key.service, key.port)
+    if not said.candidates:
+        return ()
+    members = said.members
+    if key.instance or key.topology is Topology.NODE or said.ipv6:
+        members = _of_part(db, key, said)
+    if key.zone:
+        members = tuple([_near(one, key.zone) for one in members])
+    return (Group(said.candidates[0].labels, members),) if members else ()
+
+
+def _of_part(db: View, key: SetKey, said: Listing) -> tuple[Member, ...]:
+    """Those of a plain slice that count, in order of address."""
+    found: Sequence[Candidate] = said.candidates
     if key.instance:
-        said = tuple(one for one in said if one.hostname == key.instance)
+        found = [one for one in found if one.hostname == key.instance]
     if key.topology is Topology.NODE:
-        said = tuple(_by_topology(db, key, said))
+        found = _by_topology(db, key, found)
     ipv6 = settings(db).ipv6
     members = [
-        _member(one, key.zone)
-        for one in said
+        one.member
+        for one in found
         if ipv6 or one.member.behind is not Behind.POD or ":" not in one.member.ip
     ]
-    members.sort(key=_socket)
-    return (Group(said[0].labels, tuple(members)),) if members else ()
+    return tuple(sorted(members, key=SOCKET))
 
 
 def resting(db: View, piece: Piece) -> list[Member]:
@@ -128,11 +141,8 @@ def resting(db: View, piece: Piece) -> list[Member]:
     key, part = piece
     if part is None or key.instance or key.topology is Topology.NODE:
         return []
-    return [_member(one, key.zone) for one in listing(db, part, key.service, key.port).resting]
-
-
-_socket = itemgetter(2, 3)
-"""Address and port of a member."""
+    said = listing(db, part, key.service, key.port).resting
+    return [_near(one.member, key.zone) for one in said]
 
 
 def _together(db: View, key: SetKey) -> tuple[Group, ...]:
@@ -148,7 +158,7 @@ def _together(db: View, key: SetKey) -> tuple[Group, ...]:
         distinct.setdefault((one.member.ip, one.member.port), one)
     by_labels: dict[Labels, list[Member]] = {}
     for _, one in sorted(distinct.items()):
-        by_labels.setdefault(one.labels, []).append(_member(one, key.zone))
+        by_labels.setdefault(one.labels, []).append(_near(one.member, key.zone))
     return tuple(Group(labels, tuple(some)) for labels, some in sorted(by_labels.items()))
 
 
@@ -162,8 +172,7 @@ def groups(db: View, key: SetKey) -> tuple[Group, ...]:
             if known:
                 by_labels.setdefault(labels, []).extend(known)
     return tuple(
-        Group(labels, tuple(sorted(some, key=_socket)))
-        for labels, some in sorted(by_labels.items())
+        Group(labels, tuple(sorted(some, key=SOCKET))) for labels, some in sorted(by_labels.items())
     )
 
 
@@ -173,7 +182,7 @@ def leaving(db: View, key: SetKey) -> tuple[Member, ...]:
     if isinstance(discovery(db, key.service), Absent):
         return ()
     found = {
-        (one.member.ip, one.member.port): _member(one, key.zone)
+        (one.member.ip, one.member.port): _near(one.member, key.zone)
         for part in SLICES_BY_SERVICE.get(db, key.service)
         for one in leaving_candidates(db, part, key.service, key.port)
         if _counts(db, key, one)
@@ -202,9 +211,8 @@ def _rank(one: Candidate) -> tuple[bool, tuple[str, str], ObjectKey]:
     return one.member.behind is Behind.BARE, one.order, one.member.target
 
 
-def _member(one: Candidate, zone: str) -> Member:
+def _near(member: Member, zone: str) -> Member:
     """As an asker in a zone sees it."""
-    member = one.member
     if not zone or not member.zone:
         return member
     return member._replace(locality=Locality.LOCAL if member.zone == zone else Locality.REMOTE)

@@ -112,7 +112,7 @@ def _cluster_ips(key: ObjectKey, row: Service) -> Iterable[Address]:
 def _service_of(key: ObjectKey, row: EndpointSlice) -> Iterable[ObjectKey]:
     """The label's Service; without the label, the owners of kind Service."""
     if name := row.metadata.labels.get(SERVICE_NAME):
-        return (key._replace(name=name),)
+        return (ObjectKey(key.cluster, key.namespace, name),)
     owners = row.metadata.owner_references
     return (key._replace(name=owner.name) for owner in owners if owner.kind == "Service")
 

@@ -18,6 +18,8 @@ def varint(value: int) -> bytes:
     """Seven bits a byte, lowest first."""
     if value < 0x80:
         return _SHORT[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
