@@ -21,7 +21,7 @@ class Front:
         self,
         listening: socket.socket,
         ready: Callable[[], bool],
-        metrics: Callable[[], Awaitable[str]],
+        metrics: Callable[[float | None], Awaitable[str]],
         chain: Callable[[], bytes],
     ) -> None:
         self._listening = listening
@@ -53,9 +53,13 @@ class Front:
             return web.Response(text="ready\n")
         return web.Response(text="not ready\n", status=503)
 
-    async def _answer_metrics(self, _: web.Request) -> web.Response:
+    async def _answer_metrics(self, request: web.Request) -> web.Response:
+        """`?ago=SECONDS`: as they were then, in finer histograms; the first line tells the age."""
+        said = request.query.get("ago")
+        if said is not None and not (said.isdecimal() and len(said) < 7):
+            return web.Response(text="ago is a number of seconds\n", status=400)
         try:
-            text = await self._metrics()
+            text = await self._metrics(float(said) if said is not None else None)
         except Unavailable as fault:
             return web.Response(text=f"{fault.message}\n", status=503)
         answer = web.Response(body=text.encode(), headers={"Content-Type": PROMETHEUS})

@@ -23,6 +23,7 @@ from isthmus.agent.contract import Bootstrap, Drained, Means, Place, Standing, W
 from isthmus.agent.credential import Certifying, Credential, Held
 from isthmus.agent.files import ADMIN, BOOTSTRAP, Directory
 from isthmus.agent.front import PORT, Front
+from isthmus.agent.history import EVERY, History
 from isthmus.agent.metrics import export
 from isthmus.agent.process import MARK, Hand, Launch, Process
 from isthmus.agent.tunnel import Peer, Shown, Tunnel
@@ -78,6 +79,7 @@ class Workload:
         )
         self._task: asyncio.Task[None] | None = None
         self._process: Process | None = None
+        self._history = History()
         self._admin: Admin | None = None
         self._stopping = False
 
@@ -140,6 +142,7 @@ class Workload:
         await self._install()
         self._open_pipes(group)
         group.create_task(self._keep())
+        group.create_task(self._remember())
         while not self.standing.ready:
             await self._clock.sleep(POLL)
         front = self._front()
@@ -251,6 +254,7 @@ class Workload:
         )  # fmt: skip
         process = await self._tools.hand.start(launch, self.place.namespace)
         self._process = process
+        self._history.begin(self._clock.now())
         self._admin = Admin(self._directory.path, ADMIN)
         try:
             self._tell(running=True, since=self._clock.time(), why="the proxy is starting")
@@ -282,12 +286,31 @@ class Workload:
             lambda: self._held().leaf.certificate,
         )
 
-    async def metrics(self) -> str:
-        """Linkerd's metrics of this workload. Unavailable while its Envoy is away."""
+    async def metrics(self, ago: float | None = None) -> str:
+        """Linkerd's metrics of this workload. Unavailable while its Envoy is away.
+
+        `ago`: as they were so many seconds ago, with finer histograms, below a line that tells how
+        long ago that was.
+        """
+        if not ago:
+            page = await self._page()
+            text = export(page.decode(errors="replace"), self.place.ip, fine=ago is not None)
+            return text if ago is None else f"# AGE 0\n{text}"
+        past = self._history.before(self._clock.now(), ago)
+        text = export(past.page.decode(errors="replace"), self.place.ip, fine=True)
+        return f"# AGE {past.age:.3f}\n{text}"
+
+    async def _page(self) -> bytes:
         if self._admin is None or not self.standing.running:
             raise Unavailable("the proxy does not run")
-        page = await self._admin.get("/stats/prometheus?usedonly")
-        return export(page.decode(errors="replace"), self.place.ip)
+        return await self._admin.get("/stats/prometheus?usedonly")
+
+    async def _remember(self) -> None:
+        """Keep a page now and then."""
+        while True:
+            await self._clock.sleep(EVERY)
+            with contextlib.suppress(Unavailable):  # the next one comes
+                self._history.keep(self._clock.now(), await self._page())
 
     # --------------------------------------------------------------------------------------- going
 

@@ -24,6 +24,10 @@ COMMANDS = {
         "isthmus.cli.commands.diagnostics:diagnostics",
         "Ask a control plane what it tells proxies.",
     ),
+    "explain": (
+        "isthmus.cli.commands.explain:explain",
+        "Which objects decide about a request, from client to endpoint.",
+    ),
     "lab": ("isthmus.cli.commands.lab:lab", "Whole clusters on this machine."),
     "multicluster": (
         "isthmus.cli.commands.multicluster:multicluster",
@@ -35,6 +39,7 @@ COMMANDS = {
         "Print the certificates that pods show.",
     ),
     "server": ("isthmus.cli.commands.server:server", "Run a cluster's control plane."),
+    "viz": ("isthmus.cli.commands.viz:viz", "Success, rate and latency, from the proxies."),
     "version": ("isthmus.cli.commands.version:version", "Print the version."),
 }
 

@@ -43,14 +43,14 @@ def path(pod: Json, page: str) -> str:
     return f"{at}:{port(pod)}/proxy/{page}"
 
 
-def pages(access: Access, pods: Sequence[Json], page: str) -> list[str | IsthmusError]:
-    """A page of each, as text, or why there is none; several are asked at a time."""
+def pages(access: Access, pods: Sequence[Json], names: Sequence[str]) -> list[str | IsthmusError]:
+    """A page of each pod, as text, or why there is none; several are asked at a time."""
 
-    def ask(pod: Json) -> str | IsthmusError:
+    def ask(pod: Json, page: str) -> str | IsthmusError:
         try:
             return Cluster(access).text(path(pod, page), LARGEST)
         except IsthmusError as fault:
             return fault
 
     with ThreadPoolExecutor(ABREAST) as pool:
-        return list(pool.map(ask, pods))
+        return list(pool.map(ask, pods, names))

@@ -27,9 +27,12 @@ OWN: Final[Mapping[str, str]] = {
 """What is told of the Envoy itself, with `envoy_` in front."""
 
 
-def export(page: str, ip: str) -> str:
-    """What port 4191 tells of the workload at `ip` whose Envoy tells `page`."""
-    made = Page()
+def export(page: str, ip: str, *, fine: bool = False) -> str:
+    """What port 4191 tells of the workload at `ip` whose Envoy tells `page`.
+
+    `fine`: with all buckets of histograms; else with Linkerd's.
+    """
+    made = Page(fine=fine)
     for sample in read(page):
         name = sample.name.removeprefix(PREFIX)
         if name.startswith(OURS):

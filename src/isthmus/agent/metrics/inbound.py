@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 from isthmus.agent.metrics import words
 from isthmus.agent.metrics.page import Labels, Page
 
+BUCKETS: Final = frozenset({"0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "10.0", "+Inf"})
+"""Upper bounds of buckets, in seconds."""
+
 ENDED: Final = "TcpConnectionEnd"
 _SERVED: Final = (*words.SERVER, *words.SERVED, "open_kind", "open_name")
 _OPENED: Final = (*words.SERVER, "open_kind", "open_name")
@@ -77,6 +80,8 @@ def duration(page: Page, part: str, packed: str, bound: str, value: float) -> No
     """A part of a histogram."""
     labels = words.labelled((*words.SERVER, *words.SERVED), packed)
     le = (("le", words.seconds(bound)),) if part == "_bucket" else ()
+    if le and not page.fine and le[0][1] not in BUCKETS:
+        return
     value = value / 1000 if part == "_sum" else value
     family = "inbound_http_request_duration_seconds"
     page.add(family, "histogram", (*labels, *le), value, part)

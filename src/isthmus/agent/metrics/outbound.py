@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 from isthmus.agent.metrics import words
 from isthmus.agent.metrics.page import Labels, Page
 
-REQUEST_BUCKETS: Final = frozenset({"0.05", "0.5", "1.0", "10.0", "+Inf"})
-"""Upper bounds of whole requests, in seconds; backends have some more."""
+REQUESTS: Final = frozenset({"0.05", "0.5", "1.0", "10.0", "+Inf"})
+BACKENDS: Final = REQUESTS | {"0.025", "0.1", "0.25"}
+"""Upper bounds of buckets in seconds, of whole requests and of backends."""
 
 FAILED: Final = 400
 """The least status of an attempt that is counted by itself."""
@@ -123,10 +124,10 @@ def duration(page: Page, part: str, groups: Sequence[str], bound: str, value: fl
     way = _way(route, cluster, original)
     le = (("le", words.seconds(bound)),) if part == "_bucket" else ()
     value = value / 1000 if part == "_sum" else value
-    if not le or le[0][1] in REQUEST_BUCKETS:
+    if page.fine or not le or le[0][1] in REQUESTS:
         labels = (*way.route, ("hostname", words.host(";".join(rest))), *le)
         page.add(f"{way.family}_request_duration_seconds", "histogram", labels, value, part)
-    if way.sent:
+    if way.sent and (page.fine or not le or le[0][1] in BACKENDS):
         labels = (*way.route, *way.backend, *le)
         family = f"{way.family}_backend_response_duration_seconds"
         page.add(family, "histogram", labels, value, part)

@@ -42,7 +42,9 @@ def read(page: str) -> Iterator[Sample]:
 class Page:
     """Series to be written, by family. What is added twice is added up."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, fine: bool = False) -> None:
+        """`fine`: histograms keep all of their buckets."""
+        self.fine = fine
         self._kinds: dict[str, str] = {}
         self._series: dict[str, dict[tuple[str, Labels], float]] = defaultdict(dict)
 

@@ -53,7 +53,7 @@ def proxy_metrics(
     if not found:
         raise UserFault(f"no pods of {' '.join(resource)} run in namespace {namespace!r}")
     names = [str(pod["metadata"]["name"]) for pod in found]
-    told = proxies.pages(access, found, "metrics")
+    told = proxies.pages(access, found, ["metrics"] * len(found))
     click.echo(printed(names, told, obfuscate=obfuscate), nl=False)
     return 1 if all(isinstance(each, IsthmusError) for each in told) else 0
 

@@ -56,8 +56,10 @@ TIMED: Final = 2_000
 ALLOWED: Final = ("isthmus_", "cluster_manager.", "listener_manager.", "server.")
 """Beginnings of the names of the only statistics that are kept."""
 
-BUCKETS: Final = (25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 10_000.0)
-"""Upper bounds of the histograms, in milliseconds."""
+BUCKETS: Final = (
+    1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 10_000.0,
+)  # fmt: skip
+"""Upper bounds of the histograms, in milliseconds: Linkerd's, and some between."""
 
 SOMEBODY: Final = "-"
 """Labels of clusters that are no backend by themselves: a request to them was sent somewhere."""
