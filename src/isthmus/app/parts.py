@@ -16,6 +16,7 @@ from isthmus.app import (
     certificates,
     destination,
     dns,
+    explain,
     figures,
     gatewaynames,
     identity,
@@ -330,6 +331,7 @@ class Parts:
     def _start_admin(self) -> None:
         if "admin" not in self._sockets:
             return
+        self._pages[explain.PAGE] = explain.page(self._board.read)
         names = [listener.at.host for listener in self._config.listeners]
         metrics = registry(self._readings)
         admin = Admin(
