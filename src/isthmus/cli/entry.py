@@ -18,6 +18,7 @@ from isthmus.errors import IsthmusError
 
 COMMANDS = {
     "agent": ("isthmus.cli.commands.agent:agent", "Run a host's proxies; make join tokens."),
+    "authz": ("isthmus.cli.commands.authz:authz", "Which policies let clients call a workload."),
     "check": ("isthmus.cli.commands.check:check", "Check a cluster and its mesh."),
     "demo": ("isthmus.cli.commands.demo:demo", "Four clusters and Faces: the workshop."),
     "diagnostics": (

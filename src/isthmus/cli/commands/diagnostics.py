@@ -12,6 +12,10 @@ COMMANDS = {
         "isthmus.cli.commands.diagnostics_endpoints:endpoints",
         "Addresses that proxies would send to.",
     ),
+    "policy": (
+        "isthmus.cli.commands.diagnostics_policy:policy",
+        "What proxies are told of a pod's or a Service's port.",
+    ),
     "profile": (
         "isthmus.cli.commands.diagnostics_profile:profile",
         "How proxies would treat connections to an address.",

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import partial
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -148,7 +148,7 @@ def added(update: Any) -> list[Row]:  # noqa: ANN401  # a message
 def ip_text(ip: Any) -> str:  # noqa: ANN401  # a message
     """An address as people write it."""
     if ip.WhichOneof("ip") == "ipv6":
-        return str(ip_address(ip.ipv6.first << 64 | ip.ipv6.last))
+        return str(IPv6Address(ip.ipv6.first << 64 | ip.ipv6.last))
     return str(ip_address(ip.ipv4))
 
 
