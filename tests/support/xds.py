@@ -10,8 +10,9 @@ from envoy.service.discovery.v3 import discovery_pb2
 
 from isthmus.aio import SystemClock
 from isthmus.board import Subscription
+from isthmus.calls import Refusal
 from isthmus.engine import Change, Database, Delete, Put, Table, View, query
-from isthmus.serve.xds import Cell, Node, Peer, Proxy, Refusal
+from isthmus.serve.xds import Cell, Node, Peer, Proxy
 from isthmus.serve.xds.machine.frames import framed
 from isthmus.serve.xds.machine.values import Framed
 from isthmus.serve.xds.wire import DELTA, SERVICE, SOTW

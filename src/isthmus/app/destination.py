@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from isthmus.app.http2 import read_params
+from isthmus.calls import Refusal
 from isthmus.config import ServerConfig
 from isthmus.config.server import TransportMode
 from isthmus.dialects import linkerd
 from isthmus.engine import Put
 from isthmus.mesh.settings import SETTINGS, WHOLE, MeshSettings
 from isthmus.model.annotations import Ports
-from isthmus.serve.linkerd import Method, Read, Refusal, Service
+from isthmus.serve.linkerd import Method, Read, Service
 
 NAME: Final = "io.linkerd.proxy.destination.Destination"
 

@@ -15,6 +15,7 @@ from isthmus.app.identity import Serving, realm
 from isthmus.app.means import Means
 from isthmus.board import Board
 from isthmus.ca import Account, Realm
+from isthmus.calls import Refusal
 from isthmus.config import ServerConfig
 from isthmus.dialects import envoy, grpc
 from isthmus.engine import Query, View, query
@@ -33,7 +34,7 @@ from isthmus.model.key import ObjectKey
 from isthmus.model.workload import LEAVING as OUTSIDE
 from isthmus.proto.xds import ENDPOINTS
 from isthmus.serve.identity import Heard
-from isthmus.serve.xds import Admit, Leaf, Node, Peer, Proxy, Refusal, XdsServer
+from isthmus.serve.xds import Admit, Leaf, Node, Peer, Proxy, XdsServer
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,11 +8,11 @@ import pytest
 
 from isthmus.app.destination import mesh_settings, service, whole
 from isthmus.app.http2 import LARGEST, parse_params, read_params
+from isthmus.calls import Refusal
 from isthmus.config import resolve
 from isthmus.engine import Database
 from isthmus.errors import UserFault
 from isthmus.mesh.settings import Http2Params, MeshSettings
-from isthmus.serve.linkerd import Refusal
 
 
 def settings(**flags: str) -> MeshSettings:

@@ -8,9 +8,10 @@ import pytest
 
 from isthmus.app import xds
 from isthmus.ca import Account, Realm
+from isthmus.calls import Refusal
 from isthmus.ir.names import Ref
 from isthmus.serve.identity import Heard
-from isthmus.serve.xds import Node, Peer, Proxy, Refusal
+from isthmus.serve.xds import Node, Peer, Proxy
 from tests.support.compact import document
 from tests.support.meshworld import LOCAL, MESH, TRUST, World
 

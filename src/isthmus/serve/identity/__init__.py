@@ -13,7 +13,7 @@ Words:
 """
 
 from isthmus.serve.identity.certify import Certifier
-from isthmus.serve.identity.contract import Caller, Heard, Refused, Reviewed, Reviewer
+from isthmus.serve.identity.contract import Caller, Heard, Reviewed, Reviewer
 from isthmus.serve.identity.hosts import Hosts
 from isthmus.serve.identity.server import IdentityServer
 from isthmus.serve.identity.shelf import ObjectShelf
@@ -25,7 +25,6 @@ __all__ = [
     "Hosts",
     "IdentityServer",
     "ObjectShelf",
-    "Refused",
     "Reviewed",
     "Reviewer",
 ]

@@ -21,8 +21,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from isthmus.aio import Clock, Log
 from isthmus.ca import AUDIENCE, Account, Issued, Keeper, Realm, chains, issue, join, request
 from isthmus.ca.request import Request
+from isthmus.calls import Refused
 from isthmus.errors import BadRequest, Unauthenticated, UserFault
-from isthmus.serve.identity.contract import Caller, Refused, Reviewer
+from isthmus.serve.identity.contract import Caller, Reviewer
 from isthmus.serve.identity.hosts import Hosts
 
 LONGEST_IDENTITY = 2048
@@ -60,7 +61,8 @@ class Certifier:
         """A leaf for `identity`.
 
         Raises:
-            Refused: it was not proven, or the request asks for more than that.
+            Refused: it was not proven, or the request asks for more than that. linkerd2-proxy asks
+                again after any status, with a growing pause.
         """
         shown = self._shown(identity, token, csr, caller)
         asked = _asked(csr, identity)

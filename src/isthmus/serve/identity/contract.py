@@ -49,15 +49,3 @@ class Heard(NamedTuple):
 
 Ask = Callable[[str], Heard]
 """Of an ExternalWorkload, `NS/NAME`."""
-
-
-class Refused(Exception):
-    """Ends a call: the name of a gRPC status, and a short text.
-
-    linkerd2-proxy asks again after any of them, with a growing pause.
-    """
-
-    def __init__(self, status: str, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.text = text

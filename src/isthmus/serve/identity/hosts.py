@@ -17,6 +17,7 @@ import msgspec
 
 from isthmus.aio import Clock
 from isthmus.ca import Account, Invitation, Realm, join
+from isthmus.calls import Refused
 from isthmus.errors import AlreadyExists, Conflict, NotFound
 from isthmus.ir.identity import parse_identity
 from isthmus.ir.names import Dns, Spiffe
@@ -28,7 +29,7 @@ from isthmus.model.kind import Document, Kind
 from isthmus.model.names import subdomain_problems
 from isthmus.model.times import format_time
 from isthmus.model.workload import EXTERNAL_WORKLOAD, LEAVING
-from isthmus.serve.identity.contract import Caller, Refused
+from isthmus.serve.identity.contract import Caller
 from isthmus.store.contract import Store
 from isthmus.store.objects import Preconditions, Writer
 

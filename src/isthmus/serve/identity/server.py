@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import socket
 import ssl
 from typing import Any, Final, NoReturn
@@ -16,10 +15,11 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from isthmus.aio import Clock, Log
 from isthmus.ca import Issued, Keeper, Realm, Trust, chains, server_leaf, tls
+from isthmus.calls import refusal_of, shorten
 from isthmus.errors import IsthmusError
 from isthmus.proto.linkerd import identity_pb2 as pb
 from isthmus.serve.identity.certify import Certifier
-from isthmus.serve.identity.contract import Ask, Heard, Refused
+from isthmus.serve.identity.contract import Ask, Heard
 from isthmus.serve.identity.front import Front
 
 IDENTITY: Final = "io.linkerd.proxy.identity.Identity"
@@ -34,8 +34,6 @@ LARGEST: Final = 64 * 1024
 """Bytes of a request."""
 WATCHES: Final = 4096
 """Streams of anchors at once: one per host's agent."""
-LONGEST: Final = 256
-"""Characters of a status text."""
 SWEEP: Final = 600.0
 """Seconds between two looks at invitations that may have expired."""
 GRACE: Final = 1.0
@@ -179,17 +177,9 @@ class IdentityServer:
             self._watching -= 1
 
     async def _abort(self, context: Context, fault: Exception) -> NoReturn:
-        match fault:
-            case Refused(status=status, text=text):
-                pass
-            case IsthmusError():
-                status, text = fault.grpc, fault.message
-            case _:
-                number = secrets.token_hex(4)
-                self._log.warning("internal error", id=number, exc_info=fault)
-                status, text = "INTERNAL", f"internal error {number}"
-        self._log.info("certificate refused", status=status, why=_short(text))
-        await context.abort(grpc.StatusCode[status], _short(text))
+        status, text = refusal_of(fault, self._log)
+        self._log.info("certificate refused", status=status, why=shorten(text))
+        await context.abort(grpc.StatusCode[status], shorten(text))
 
 
 def _nobody(_path: str) -> Heard:
@@ -204,12 +194,6 @@ def _answer(made: Issued) -> pb.CertifyResponse:
     )
     answer.valid_until.FromDatetime(made.until)
     return answer
-
-
-def _short(text: str) -> str:
-    """One printable line that fits a trailer."""
-    line = "".join(each if each.isprintable() else " " for each in text[: LONGEST + 1])
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 
 
 class _OwnContext:

@@ -13,8 +13,8 @@ Its words:
 """
 
 from isthmus.serve.linkerd.machine import Stream
-from isthmus.serve.linkerd.method import Method, Read, Refusal, Service
+from isthmus.serve.linkerd.method import Method, Read, Service
 from isthmus.serve.linkerd.server import GrpcServer
 from isthmus.serve.linkerd.streams import Streams
 
-__all__ = ["GrpcServer", "Method", "Read", "Refusal", "Service", "Stream", "Streams"]
+__all__ = ["GrpcServer", "Method", "Read", "Service", "Stream", "Streams"]

@@ -16,21 +16,12 @@ class Read(Protocol):
         """The value of `query` at `key`."""
 
 
-class Refusal(NamedTuple):
-    """Why there is no stream: the name of a gRPC status, and a short text.
-
-    Clients take INVALID_ARGUMENT and FAILED_PRECONDITION as final and ask again after others.
-    """
-
-    status: str
-    text: str
-
-
 class Method(NamedTuple):
     """One call with one request and a stream of answers, or the first of them alone (`unary`).
 
-    `question` turns the request's bytes into the key of `answer`, or a refusal; it must not raise
-    for anything that a client can send. A value of `answer` that is None says nothing.
+    `question` turns the request's bytes into the key of `answer`, or a `Refusal`; it must not raise
+    for anything that a client can send. Clients take INVALID_ARGUMENT and FAILED_PRECONDITION as
+    final and ask again after others. A value of `answer` that is None says nothing.
     """
 
     question: Callable[[Read, bytes], Any]

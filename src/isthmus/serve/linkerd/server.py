@@ -12,7 +12,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from isthmus.aio import Clock, Log
-from isthmus.errors import UserFault
+from isthmus.calls import bind
 from isthmus.serve.linkerd.method import Method, Service
 from isthmus.serve.linkerd.streams import Streams
 from isthmus.serve.linkerd.topics import Board
@@ -89,11 +89,7 @@ class GrpcServer:
         Raises:
             UserFault: the address cannot be had.
         """
-        at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        try:
-            return self._server.add_insecure_port(at)
-        except RuntimeError as fault:
-            raise UserFault(f"the address {at} cannot be used") from fault
+        return bind(self._server, host, port)
 
     async def run(self) -> None:
         """Serve until cancelled; then let streams end, spread over a moment."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from isthmus.aio import Log
-from isthmus.serve.linkerd.faults import Answer, Context, Handler, Refused, guarded
+from isthmus.calls import Context, Refusal, Refused, guarded
 from isthmus.serve.linkerd.machine import Stream
-from isthmus.serve.linkerd.method import Method, Refusal
+from isthmus.serve.linkerd.method import Method
 from isthmus.serve.linkerd.topics import Board, Topics
+
+Handler = Callable[[bytes, Context], Awaitable[None]]
+Answer = Callable[[bytes, Context], Awaitable[bytes]]
 
 
 class Live:
@@ -112,7 +116,7 @@ class Streams:
                 return key
             refusal = key
         self.refused[name, refusal.status] += 1
-        raise Refused(refusal)
+        raise Refused(*refusal)
 
     async def _pump(self, live: Live, name: str, context: Context) -> None:
         stream = live.stream

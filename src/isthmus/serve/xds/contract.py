@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from isthmus.calls.refusal import Refusal
+
 TypeUrl = str
 """`type.googleapis.com/envoy.config.cluster.v3.Cluster`."""
 
@@ -121,13 +123,6 @@ class Proxy(NamedTuple):
     dialect: Dialect
     asker: Any
     """What the dialect's queries are keyed by: the asker's class."""
-
-
-class Refusal(NamedTuple):
-    """Why a proxy is told nothing: the name of a gRPC status, and a short text."""
-
-    status: str
-    text: str
 
 
 Admit = Callable[[Peer, Node], Proxy | Refusal]

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, Protocol
 
+import grpc
+
 from isthmus.aio import Clock, deadline
+from isthmus.calls import Context
 from isthmus.errors import DeadlineExceeded
 from isthmus.serve.xds.contract import Cell, Node, Peer, Proxy, Resource, TypeUrl
-from isthmus.serve.xds.faults import Context, read
 from isthmus.serve.xds.hub import Hub, Sight
 from isthmus.serve.xds.machine import PATIENCE, Convicted, Rejected, Response, Stream
 
@@ -187,3 +189,9 @@ class _Nothing:
 
 
 NOTHING: Final = _Nothing()
+
+
+async def read(context: Context) -> bytes | None:
+    """The next request; None when the peer sends no more."""
+    data: Any = await context.read()
+    return None if data is grpc.aio.EOF else data

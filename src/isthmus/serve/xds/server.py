@@ -13,6 +13,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from isthmus.aio import Clock, Log
 from isthmus.board import Subscription
+from isthmus.calls import bind
 from isthmus.errors import UserFault
 from isthmus.serve.xds.contract import Admit
 from isthmus.serve.xds.hub import Hub
@@ -101,13 +102,7 @@ class XdsServer:
         Raises:
             UserFault: the address cannot be had.
         """
-        at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        try:
-            if leaf is None:
-                return self._server.add_insecure_port(at)
-            return self._server.add_secure_port(at, credentials(leaf))
-        except RuntimeError as fault:
-            raise UserFault(f"the address {at} cannot be used") from fault
+        return bind(self._server, host, port, None if leaf is None else credentials(leaf))
 
     def bind_unix(self, path: Path) -> None:
         """Listen at a unix socket: whoever may open the file is a peer without identity.

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
 from isthmus.aio import Clock, Latest, Log, deadline
+from isthmus.calls import Context, Refusal, Refused, guarded
 from isthmus.errors import PeerFault
 from isthmus.serve.xds import status, wire
-from isthmus.serve.xds.contract import Admit, Nacked, Node, Peer, Proxy, Refusal, TypeUrl
-from isthmus.serve.xds.faults import Context, Handler, Refused, guarded, read
+from isthmus.serve.xds.contract import Admit, Nacked, Node, Peer, Proxy, TypeUrl
 from isthmus.serve.xds.hub import Hub
-from isthmus.serve.xds.link import Decode, Link
+from isthmus.serve.xds.link import Decode, Link, read
 from isthmus.serve.xds.machine import Convicted, Delta, Rejected, Response, Sotw, Stream
 
 FIRST: Final = 20.0
 """Seconds that a peer has for its first request."""
 SAN: Final = "x509_subject_alternative_name"
+
+
+Handler = Callable[[Any, Context], Awaitable[None]]
 
 
 class Limits(NamedTuple):
@@ -87,7 +91,7 @@ class Streams:
     # ---------------------------------------------------------------- one stream
 
     def _handler(self, machine: type[Stream[Any]], decode: Decode) -> Handler:
-        async def handle(context: Context) -> None:
+        async def handle(_requests: Any, context: Context) -> None:  # noqa: ANN401  # see `read`
             await self._serve(context, machine, decode)
 
         return guarded(handle, self._log)
@@ -128,7 +132,7 @@ class Streams:
         if isinstance(found, Refusal):
             self.refused[found.status] += 1
             self._log.info("proxy refused", node=node.id, peer=peer.address, why=found.text)
-            raise Refused(found)
+            raise Refused(*found)
         return found
 
     def _judge(self, peer: Peer, node: Node) -> Proxy | Refusal:

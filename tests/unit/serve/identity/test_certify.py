@@ -11,11 +11,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from isthmus.aio import ManualClock
 from isthmus.ca import Account, Issued, Keyring, chains, join, request, trust
 from isthmus.ca.request import make_key
+from isthmus.calls import Refused
 from isthmus.errors import Unavailable
 from isthmus.model.core.config import CONFIG_MAP, SECRET
 from isthmus.model.core.node import NODE
 from isthmus.model.workload import EXTERNAL_WORKLOAD
-from isthmus.serve.identity import Caller, Refused
+from isthmus.serve.identity import Caller
 from isthmus.serve.identity.certify import key_hash
 from isthmus.serve.identity.contract import NOBODY
 from tests.support.csr import csr
@@ -51,7 +52,7 @@ async def refusal(
 ) -> tuple[str, str]:
     with pytest.raises(Refused) as caught:
         await ask(plane, token, identity, signing, caller)
-    return caught.value.status, caught.value.text
+    return caught.value.refusal
 
 
 async def test_an_account_gets_both_its_names(plane: Plane) -> None:

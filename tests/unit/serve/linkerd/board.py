@@ -7,9 +7,10 @@ from typing import Any
 
 from isthmus.aio import SystemClock
 from isthmus.board import Following
+from isthmus.calls import Refusal
 from isthmus.engine import Change, Database, Delete, Put, Query, Table, View, query
 from isthmus.errors import Unavailable
-from isthmus.serve.linkerd import Method, Read, Refusal
+from isthmus.serve.linkerd import Method, Read
 
 WORDS: Table[str, str] = Table("linkerd_test_words")
 SERVICE = "test.Words"
