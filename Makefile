@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
+unexport PYTHONDONTWRITEBYTECODE  # labs and tests start many processes: each would compile anew
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 FUZZ_SECONDS ?= 60

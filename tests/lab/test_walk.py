@@ -30,7 +30,7 @@ def demo(state: Path, *flags: str) -> Iterator[subprocess.Popen[str]]:
         ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**os.environ, "HOME": str(state.parent)},
+        env={**os.environ, "HOME": str(state.parent), "TMPDIR": str(state.parent)},
         text=True,
     ) as running:
         try:
@@ -80,6 +80,21 @@ def test_the_workshop_is_walked_and_everything_is_seen(
         assert f"\n√ {name} " in told
     assert "NOT SEEN" not in told
     assert not state.exists()
+
+
+@pytest.mark.timeout(300)
+def test_a_walk_that_is_broken_off_was_no_success_and_leaves_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with demo(state, "--walk") as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if "multicluster install" in line:
+                break
+        running.send_signal(signal.SIGINT)
+        rest = running.stdout.read()
+        assert running.wait(timeout=30) != 0, rest
+    assert not state.exists()
+    assert list(tmp_path.glob("**/isthmus-walk-*")) == []
 
 
 def test_a_chapter_that_is_none(tmp_path: Path) -> None:

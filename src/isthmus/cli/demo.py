@@ -73,10 +73,19 @@ class Demo:
         self._fault: BaseException | None = None
         self.watch = Stopwatch(clock, started(clock))
 
-    def run(self, work: Callable[[], int | None]) -> int:
-        """Bring the lab up, do the work, take the lab down; None: it runs until Ctrl-C."""
+    def run(self, work: Callable[[], int | None], *, interrupted: int = 0) -> int:
+        """Bring the lab up, do the work, take the lab down; None: it runs until Ctrl-C.
+
+        `interrupted` is the exit code when Ctrl-C comes before the work is done.
+        """
+        self._code = interrupted
         working = threading.Thread(target=self._work, args=(work,), name="demo", daemon=True)
-        code = up(TOPOLOGY, self._state, self._loopback, step=self._step, ready=working.start)
+        # What the work sends when it is done may come after the lab has ended by itself.
+        before = signal.signal(signal.SIGTERM, lambda *_: None)
+        try:
+            code = up(TOPOLOGY, self._state, self._loopback, step=self._step, ready=working.start)
+        finally:
+            signal.signal(signal.SIGTERM, before)
         if self._fault is not None:
             raise self._fault
         return code or self._code
@@ -93,9 +102,9 @@ class Demo:
         except BaseException as fault:  # noqa: BLE001  # raised by the thread that waits
             self._fault = fault
         else:
+            self._code = code or 0
             if code is None:
                 return
-            self._code = code
         os.kill(os.getpid(), signal.SIGTERM)  # as somebody's Ctrl-C
 
     # ------------------------------------------------------------------------------------ the lab

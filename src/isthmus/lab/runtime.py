@@ -81,6 +81,8 @@ class Lab:
             if not self._stopping:
                 raise
         except IsthmusError as fault:
+            if self._stopping:  # parts that end find others gone already
+                return 0
             self._log.warning("lab failed", why=fault.message)
             causes = [(each.path, each.message) for each in fault.causes]
             self._outside.tell(failed=fault.message, causes=causes)

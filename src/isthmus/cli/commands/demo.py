@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from isthmus.cli.demo import Demo
     from isthmus.lab.state import State
 
+INTERRUPTED = 130
+"""Exit code of a walk that was not finished, as shells count Ctrl-C."""
+
 EPILOG = """\b
 Examples:
   isthmus demo
@@ -80,19 +83,20 @@ def _walk(made: Demo, state: State, only: str, until: str) -> int:
     before, chosen = choose(CHAPTERS, only, until)
     kubectl()
 
-    def work() -> int:
+    def work(folder: str) -> int:
         url = made.url()
         _say(f"\nThe page of Faces: {url}")
-        with tempfile.TemporaryDirectory(prefix="isthmus-walk-") as folder:
-            shell = Shell(Path(folder), kubeconfig=state.kubeconfig, state=state.folder)
-            walk = Walk(shell, Page(url), SystemClock(), pause, _say)
-            walk.settle()
-            walk.pass_through(before)
-            verdicts = [walk.chapter(each) for each in chosen]
+        shell = Shell(Path(folder), kubeconfig=state.kubeconfig, state=state.folder)
+        walk = Walk(shell, Page(url), SystemClock(), pause, _say)
+        walk.settle()
+        walk.pass_through(before)
+        verdicts = [walk.chapter(each) for each in chosen]
         _say(f"\n{report(verdicts)}")
         return 1 if any(each.missing for each in verdicts) else 0
 
-    return made.run(work)
+    # Ours to remove: the thread that walks is gone with the process.
+    with tempfile.TemporaryDirectory(prefix="isthmus-walk-", ignore_cleanup_errors=True) as folder:
+        return made.run(lambda: work(folder), interrupted=INTERRUPTED)
 
 
 def _say(text: str) -> None:
