@@ -20,7 +20,7 @@ class Past(NamedTuple):
     """A page and its age in seconds."""
 
     age: float
-    page: bytes
+    page: str
 
 
 class History:
@@ -36,9 +36,9 @@ class History:
         self._bytes = 0
         self._add(now, b"")
 
-    def keep(self, now: float, page: bytes) -> None:
+    def keep(self, now: float, page: str) -> None:
         """Keep a page."""
-        self._add(now, zlib.compress(page, 1))
+        self._add(now, zlib.compress(page.encode(), 1))
         while len(self._kept) > 1 and (
             self._bytes > LARGEST or now - self._kept[0][0] > LONGEST + EVERY
         ):
@@ -59,4 +59,4 @@ class History:
 
     @staticmethod
     def _past(now: float, at: float, page: bytes) -> Past:
-        return Past(now - at, zlib.decompress(page) if page else b"")
+        return Past(now - at, zlib.decompress(page).decode() if page else "")

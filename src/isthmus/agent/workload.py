@@ -26,6 +26,7 @@ from isthmus.agent.front import PORT, Front
 from isthmus.agent.history import EVERY, History
 from isthmus.agent.metrics import export
 from isthmus.agent.process import MARK, Hand, Launch, Process
+from isthmus.agent.totals import Totals
 from isthmus.agent.tunnel import Peer, Shown, Tunnel
 from isthmus.aio import Backoff, Latest, deadline
 from isthmus.aio.supervise import describe
@@ -80,6 +81,7 @@ class Workload:
         self._task: asyncio.Task[None] | None = None
         self._process: Process | None = None
         self._history = History()
+        self._totals = Totals()
         self._admin: Admin | None = None
         self._stopping = False
 
@@ -255,6 +257,7 @@ class Workload:
         process = await self._tools.hand.start(launch, self.place.namespace)
         self._process = process
         self._history.begin(self._clock.now())
+        self._totals.begin()
         self._admin = Admin(self._directory.path, ADMIN)
         try:
             self._tell(running=True, since=self._clock.time(), why="the proxy is starting")
@@ -293,17 +296,17 @@ class Workload:
         long ago that was.
         """
         if not ago:
-            page = await self._page()
-            text = export(page.decode(errors="replace"), self.place.ip, fine=ago is not None)
+            text = export(await self._page(), self.place.ip, fine=ago is not None)
             return text if ago is None else f"# AGE 0\n{text}"
         past = self._history.before(self._clock.now(), ago)
-        text = export(past.page.decode(errors="replace"), self.place.ip, fine=True)
+        text = export(past.page, self.place.ip, fine=True)
         return f"# AGE {past.age:.3f}\n{text}"
 
-    async def _page(self) -> bytes:
+    async def _page(self) -> str:
         if self._admin is None or not self.standing.running:
             raise Unavailable("the proxy does not run")
-        return await self._admin.get("/stats/prometheus?usedonly")
+        page = await self._admin.get("/stats/prometheus?usedonly")
+        return self._totals.absorb(self._clock.now(), page.decode(errors="replace"))
 
     async def _remember(self) -> None:
         """Keep a page now and then."""
