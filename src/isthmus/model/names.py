@@ -213,6 +213,24 @@ def parse_ip(text: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
+def is_elsewhere(text: str) -> bool:
+    """Whether an address can be another machine's: who says it leads nobody to themselves.
+
+    Not loopback, link-local, multicast, reserved, or no address at all; an IPv4 address inside IPv6
+    is that address.
+    """
+    found = parse_ip(text)
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return found is not None and not (
+        found.is_loopback
+        or found.is_link_local
+        or found.is_multicast
+        or found.is_unspecified
+        or found.is_reserved
+    )
+
+
 def parse_cidr(text: str) -> IPv4Network | IPv6Network | None:
     """The network an address with prefix length lies in, or None; host bits are passed over."""
     address, slash, length = text.partition("/")

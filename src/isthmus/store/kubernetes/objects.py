@@ -11,6 +11,7 @@ from isthmus.model.key import Key
 from isthmus.model.kind import Document, Kind
 from isthmus.store import codec
 from isthmus.store.contract import MAX_VALUE
+from isthmus.store.kubernetes import addresses
 from isthmus.store.kubernetes.client import shown
 from isthmus.store.kubernetes.resources import Resource
 
@@ -136,7 +137,10 @@ def item(raw: msgspec.Raw, resource: Resource, api: str) -> tuple[Key, bytes] | 
         if key is None or not isinstance(meta, dict):
             return None
         meta.pop("managedFields", None)
-        value = codec.encode(_stored(document, resource.kind, api))
+        document = _stored(document, resource.kind, api)
+        if resource.name in addresses.SIFTED:
+            document = addresses.sifted(document)
+        value = codec.encode(document)
     except (*_JUNK, *_UNFIT, IsthmusError):
         return None
     return (key, value) if len(value) <= MAX_VALUE else None
