@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,14 +20,33 @@ Json = Any
 
 KUBECTL = Path(sys.executable).with_name("kubectl")
 
-_taken = 0
+CLAIMS = 40_559
+"""A port that says of an address of loopback whose it is; nobody is ever answered there."""
+
+_claims: dict[str, socket.socket] = {}
+"""What this process has claimed. The kernel gives it back, whatever the process ends of."""
 
 
 def loopback() -> str:
-    """A part of 127.0.0.0/8 that no other lab of this machine's tests uses."""
-    global _taken  # noqa: PLW0603  # one more for each lab of this process
-    _taken += 1
-    return f"127.{60 + (os.getpid() * 7 + _taken) % 190}.0.0/16"
+    """A part of 127.0.0.0/8 that no other lab of this machine's tests uses, until `give_back`."""
+    for turn in range(190):
+        number = 60 + (os.getpid() * 7 + turn) % 190
+        claim = socket.socket()
+        try:
+            claim.bind((f"127.{number}.0.1", CLAIMS))
+        except OSError:
+            claim.close()
+            continue
+        _claims[f"127.{number}.0.0/16"] = claim
+        return f"127.{number}.0.0/16"
+    raise AssertionError("every part of loopback is taken")
+
+
+def give_back(part: str) -> None:
+    """Nobody uses it any more."""
+    claim = _claims.pop(part, None)
+    if claim is not None:
+        claim.close()
 
 
 class LabProcess:
@@ -86,6 +106,7 @@ class LabProcess:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.process.communicate()
+        give_back(self.loopback)
 
     def kubectl(self, *words: str, context: str = "", stdin: str | None = None) -> str:
         """What kubectl prints; it must succeed."""
