@@ -6,19 +6,29 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
+from isthmus import ca
 from isthmus.agent import Seat, proxyless
 from isthmus.agent.contract import Here
+from isthmus.agent.credential import Held
 from isthmus.agent.tunnel import Peer
 from tests.support import netns
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEAT = Seat(cluster="east", namespace="shop", name="till-1", account="till", zone="one")
+
+
+def held(made: ca.Authority) -> Held:
+    """A workload's certificate."""
+    return Held(made.issue_server(["till.shop"], now=NOW), made.bundle)
 
 
 def test_grpc_finds_its_bootstrap_and_the_socket_beside_it(tmp_path: Path) -> None:
     folder = tmp_path / proxyless.FOLDER
-    with proxyless.open_folder(folder, SEAT, "/var/run/isthmus/grpc"):
+    first = held(ca.make("one", now=NOW))
+    with proxyless.open_folder(folder, SEAT, "/var/run/isthmus/grpc", first):
         said = json.loads((folder / proxyless.BOOTSTRAP).read_bytes())
         assert said["node"] == {
             "id": "shop/till-1", "cluster": "till", "locality": {"zone": "one"},
@@ -26,7 +36,19 @@ def test_grpc_finds_its_bootstrap_and_the_socket_beside_it(tmp_path: Path) -> No
         [server] = said["xds_servers"]
         assert server["server_uri"] == "unix:///var/run/isthmus/grpc/ads.sock"
         assert (folder / proxyless.SOCKET).is_socket()
-    with proxyless.open_folder(folder, SEAT, "/elsewhere"):  # anew, after a crash
+        [provider] = said["certificate_providers"].values()
+        files = [Path(each).name for each in provider["config"].values() if "/" in each]
+        written = {name: (folder / name).read_bytes() for name in files}
+        assert sorted(written.values()) == sorted(
+            [first.leaf.certificate, first.leaf.key, first.bundle]
+        )
+        second = held(ca.make("two", now=NOW))
+        proxyless.write(folder, second)
+        assert (folder / proxyless.BUNDLE).read_bytes() == second.bundle
+        assert sorted(each.name for each in folder.iterdir()) == sorted(
+            [*files, proxyless.BOOTSTRAP, proxyless.SOCKET]
+        )
+    with proxyless.open_folder(folder, SEAT, "/elsewhere", first):  # anew, after a crash
         assert b"/elsewhere/ads.sock" in (folder / proxyless.BOOTSTRAP).read_bytes()
 
 

@@ -43,6 +43,13 @@ import sys, grpc
 channel = grpc.insecure_channel(sys.argv[1])
 print(channel.unary_unary("/a.B/C")(b"hello", timeout=20).decode())
 """
+GRPC_MESH = """
+import sys, grpc
+from grpc.experimental import insecure_channel_credentials
+creds = grpc.xds_channel_credentials(insecure_channel_credentials())
+channel = grpc.secure_channel(sys.argv[1], creds)
+print(channel.unary_unary("/a.B/C")(b"hello", timeout=20).decode())
+"""
 FETCH = """
 import sys, urllib.request as u
 with u.build_opener(u.ProxyHandler({})).open(sys.argv[1], timeout=10) as answer:
@@ -257,6 +264,14 @@ def test_a_grpc_client_without_a_proxy_is_told_by_the_same_control_plane(lab: La
         capture_output=True, check=True, timeout=60,
     )  # fmt: skip
     assert f"{name_of(lab, 'caller')}.mesh" in told.stdout.decode()
+
+
+def test_a_grpc_client_without_a_proxy_proves_who_it_is(lab: LabProcess) -> None:
+    with capture(lab) as end:
+        said = run(lab, GRPC_MESH, "xds:///greet.mesh:9000")
+        seen = end()
+    assert said == f"echo hello of {IDENTITY.format('caller')}"
+    assert b"echo hello" not in seen
 
 
 # ------------------------------------------------------------------------------- under load

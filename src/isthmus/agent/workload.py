@@ -158,6 +158,8 @@ class Workload:
                 held = await changes.next()
                 if held is not None:
                     self._directory.write(held)
+                    if self.place.grpc:
+                        proxyless.write(self.place.folder / proxyless.FOLDER, held)
 
     async def _install(self) -> None:
         place = self.place
@@ -201,7 +203,8 @@ class Workload:
 
     def _open_to_clients(self, group: asyncio.TaskGroup) -> None:
         place = self.place
-        listening = proxyless.open_folder(place.folder / proxyless.FOLDER, place.seat, place.grpc)
+        folder = place.folder / proxyless.FOLDER
+        listening = proxyless.open_folder(folder, place.seat, place.grpc, self._held())
         pipe = Tunnel(
             listening, self._tools.wires.xds, clock=self._clock, log=self._log,
             secure=self._secure if self._tools.wires.secure else None,

@@ -89,7 +89,8 @@ class Target(Value, frozen=True):
 
     `server_name` is asked for where it is not the id's own. `linkerd`: some who answer are behind a
     linkerd2-proxy. `foreign`: some have another trust domain, and are asked for by their own names.
-    `remote`: some are in another cluster, so that one which says nothing must be found out soon.
+    `native`: all who answer are behind our own sidecars. `remote`: some are in another cluster, so
+    that one which says nothing must be found out soon.
     """
 
     id: TargetId
@@ -107,6 +108,7 @@ class Target(Value, frozen=True):
     http2: bool = False
     server_name: str = ""
     linkerd: bool = False
+    native: bool = False
     foreign: bool = False
     remote: bool = False
 

@@ -210,6 +210,7 @@ def target(db: View, name: TargetId) -> Target:
         ejection=ejection(db, service),
         http2=who.native and settings(db).h2_upgrade,
         linkerd=who.linkerd,
+        native=who.native,
         foreign=any(trust_domain(db, home) != domain for home in who.homes),
         remote=any(not is_local(db, home) for home in who.homes),
     )

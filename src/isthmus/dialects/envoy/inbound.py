@@ -130,6 +130,7 @@ def _family(one: Inbound) -> Iterator[component.FilterChain]:
     raw = requests if one.speech in _DECLARED else _bytes(one, meshed=True)
     yield _mesh(one, "mesh-http", tls.HTTP, requests)
     yield _mesh(one, "mesh-tcp", tls.TCP, raw)
+    yield _mesh(one, "mesh-grpc", tls.GRPC, requests)
     yield _mesh(one, "mesh", "", raw if one.speech in _BYTES else requests)
     yield from _strict(one) if one.strict else _permissive(one)
 
@@ -147,8 +148,9 @@ def _mesh(one: Inbound, name: str, alpn: str, inside: _Inside) -> component.Filt
     match.server_names.extend(map(domain, one.accepted_snis))
     if alpn:
         match.application_protocols.append(alpn)
+    socket = tls.downstream(alpn if alpn == tls.GRPC else "")
     return manager.chain(
-        _named(one, name), inside.filters, match, labels=inside.labels, socket=tls.downstream()
+        _named(one, name), inside.filters, match, labels=inside.labels, socket=socket
     )
 
 

@@ -33,6 +33,9 @@ HTTP: Final = "isthmus/http"
 TCP: Final = "isthmus/tcp"
 """What one sidecar tells another in ALPN: what is inside."""
 
+GRPC: Final = "h2"
+"""What gRPC's own clients offer: they know no other word, and want it chosen."""
+
 NOBODY: Final = "nobody.invalid"
 """An identity that no certificate has: an empty list would let everybody answer."""
 
@@ -92,12 +95,13 @@ def upstream(sni: str, peers: Iterable[Identity], alpn: str) -> base.TransportSo
     return base.TransportSocket(name=_NAME, typed_config=packed(context))
 
 
-def downstream() -> base.TransportSocket:
-    """From a mesh peer. It must not choose an ALPN: HTTP inside is told by its first bytes."""
+def downstream(alpn: str = "") -> base.TransportSocket:
+    """From a mesh peer. No ALPN is chosen for sidecars: HTTP inside is told by its first bytes."""
     context = tls.DownstreamTlsContext(
         require_client_certificate=BoolValue(value=True),
         common_tls_context=tls.CommonTlsContext(
             tls_params=_parameters(),
+            alpn_protocols=[alpn] if alpn else [],
             tls_certificate_sds_secret_configs=[_secret(CERTIFICATE)],
             validation_context_sds_secret_config=_secret(TRUST),
         ),

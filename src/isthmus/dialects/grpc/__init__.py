@@ -1,8 +1,9 @@
 """The IR in the words of gRPC's own xDS client and server (proxyless).
 
-What it is: resources for `xds:///service.namespace:port`, and for servers that listen by xDS. What
-it is not: a way to speak mesh TLS with sidecars, which choose by ALPN what gRPC cannot say; calls
-to them are plaintext, and a strict workload refuses them (see `faults`).
+What it is: resources for `xds:///service.namespace:port`, and for servers that listen by xDS.
+Channels with xDS credentials speak mesh TLS with sidecars of our own. What it is not: a way to do
+so where some endpoints of a Service are not behind one, for gRPC has one transport for all of them;
+such calls are plaintext, and a strict workload refuses them (see `faults`).
 
 Its words:
     asker       the class of a gRPC process: its workload, namespace and node

@@ -22,6 +22,7 @@ from envoy.extensions.filters.network.http_connection_manager.v3 import (
 )
 from google.protobuf.wrappers_pb2 import UInt32Value
 
+from isthmus.dialects.grpc import tls
 from isthmus.dialects.xds.hosts import Way, by_host
 from isthmus.dialects.xds.matches import grpc_match, http_match
 from isthmus.engine import View, query
@@ -49,6 +50,7 @@ from isthmus.mesh.queries import (
     SetKey,
     endpoint,
     groups,
+    headless,
     is_local,
     leaving,
     outbound,
@@ -229,7 +231,7 @@ def _retry(action: route.RouteAction, said: Retry | None) -> None:
 
 @query
 def client_cluster(db: View, key: str) -> Resource | None:
-    """The cluster of a target by its key, in plaintext; None if there is no such Service's port."""
+    """The cluster of a target by its key; None if there is no such Service's port."""
     kind, bar, rest = key.partition("|")
     if bar:
         return _aggregate(db, key, rest.split("|")) if kind == FAILOVER else None
@@ -244,6 +246,10 @@ def client_cluster(db: View, key: str) -> Resource | None:
         eds_cluster_config=cluster.Cluster.EdsClusterConfig(eds_config=ADS),
         lb_policy=cluster.Cluster.RING_HASH if ring else cluster.Cluster.ROUND_ROBIN,
     )
+    # What is dialled by its own address is wrapped in mesh TLS by the sidecar that it passes.
+    if tls.joins(found) and not headless(db, service_of(name)):
+        sni = found.server_name or found.id.sni(found.trust_domain)
+        wire.transport_socket.CopyFrom(tls.upstream(sni, found.peers))
     return resource(wire, wire.name, origin=service_ref(service_of(name)))
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from isthmus.dialects.grpc.clients import http_routes
 from isthmus.dialects.grpc.servers import attached
+from isthmus.dialects.grpc.tls import joins
 from isthmus.engine import View, query
 from isthmus.ir.faults import Unsupported
 from isthmus.ir.inbound import Inbound
@@ -42,8 +43,9 @@ def _faults(found: Outbound) -> Iterator[Unsupported]:
                 yield _fault(rule.source, "backends that answer by themselves")
             if any(one.target.ejection is not None for one in targets):
                 yield _fault(rule.source, "failure accrual")
-            if any(one.target.tls is TlsMode.MESH for one in targets):
-                detail = "calls to sidecars are plaintext; strict workloads refuse them"
+            meshed = [one.target for one in targets if one.target.tls is TlsMode.MESH]
+            if not all(map(joins, meshed)):
+                detail = "not all are behind our own sidecars here: calls to them are plaintext"
                 yield _fault(rule.source, "mesh TLS", detail)
             if any(one.via is Via.REMOTE_GATEWAY for each in targets for one in _all(each)):
                 yield _fault(rule.source, GATEWAY_PROTOCOL, "gateways forward nothing but mesh TLS")

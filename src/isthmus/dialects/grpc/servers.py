@@ -16,11 +16,9 @@ from envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac
 from envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm,
 )
-from envoy.extensions.transport_sockets.tls.v3 import common_pb2 as common
-from envoy.extensions.transport_sockets.tls.v3 import tls_pb2 as tls
 from envoy.type.matcher.v3 import regex_pb2 as regex
-from google.protobuf.wrappers_pb2 import BoolValue
 
+from isthmus.dialects.grpc import tls
 from isthmus.dialects.grpc.clients import ROUTER
 from isthmus.dialects.xds import rbac
 from isthmus.dialects.xds.hosts import Way, by_host
@@ -43,9 +41,6 @@ from isthmus.proto.xds import Resource, packed, resource
 
 TEMPLATE: Final = "grpc/server?xds.resource.listening_address="
 """`server_listener_resource_name_template` of the client's bootstrap, without its `%s`."""
-
-PROVIDER: Final = "default"
-"""The instance of `certificate_providers` in the process's bootstrap: the agent's files."""
 
 
 def listens(name: str) -> tuple[str, int] | None:
@@ -75,8 +70,7 @@ def server_listener(db: View, workload: Ref, name: str, host: str, port: int) ->
         filters=[component.Filter(name="http", typed_config=packed(manager))],
     )
     if found.strict:
-        chain.transport_socket.name = "envoy.transport_sockets.tls"
-        chain.transport_socket.typed_config.CopyFrom(packed(_tls()))
+        chain.transport_socket.CopyFrom(tls.downstream())
     where = address.SocketAddress(address=host, port_value=port)
     wire = listener.Listener(
         name=name, address=address.Address(socket_address=where), filter_chains=[chain]
@@ -159,15 +153,3 @@ def _match(said: HttpMatch | GrpcMatch) -> route.RouteMatch | None:
     if base:
         wire.safe_regex.CopyFrom(regex.RegexMatcher(regex=f"{re.escape(base)}(?:/.*)?"))
     return wire
-
-
-def _tls() -> tls.DownstreamTlsContext:
-    """Keys and trust from the process's own provider of certificates."""
-    own = common.CertificateProviderPluginInstance(instance_name=PROVIDER)
-    validation = common.CertificateValidationContext(ca_certificate_provider_instance=own)
-    context = tls.CommonTlsContext(
-        tls_certificate_provider_instance=own, validation_context=validation
-    )
-    return tls.DownstreamTlsContext(
-        common_tls_context=context, require_client_certificate=BoolValue(value=True)
-    )

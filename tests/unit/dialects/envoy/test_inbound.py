@@ -123,6 +123,7 @@ def test_an_opaque_port_has_all_its_chains_and_is_not_looked_at_for_http() -> No
     assert {name: inside(one) for name, one in found.items()} == {
         "mesh-http-9000": "in|9000",
         "mesh-tcp-9000": "app",
+        "mesh-grpc-9000": "in|9000",
         "mesh-9000": "app",
         "app-tls-9000": "app",
         "plain-9000": "app",

@@ -10,10 +10,12 @@ from envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac
 from envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm,
 )
+from envoy.extensions.transport_sockets.tls.v3 import tls_pb2
 from google.protobuf.message import Message
 
 from isthmus.dialects.grpc import Asker, GrpcDialect, asker, faults, inbound_faults
 from isthmus.dialects.grpc.servers import TEMPLATE, listens
+from isthmus.dialects.grpc.tls import PROVIDER
 from isthmus.ir.proxy import InboundName, OutboundName
 from isthmus.mesh.outbound import parent_ref
 from isthmus.model.key import ObjectKey
@@ -95,6 +97,45 @@ def test_a_cluster_is_plaintext_and_for_declared_ports() -> None:
     assert not wire.HasField("transport_socket")
     assert find(cart(), CLUSTER, KEY.replace("p80", "p81")) is None
     assert find(cart(), CLUSTER, f"tcp~{KEY}") is None
+
+
+def behind(*proxies: str, **said: object) -> World:
+    """A Service of pods with these proxies; "" for one without."""
+    pods: list[Compact] = [
+        {"pod": f"shop/p{at}", "ip": f"10.1.0.{at}", "sa": f"a{at}"}
+        | ({"meshed": True, "proxy": proxy} if proxy else {})
+        for at, proxy in enumerate(proxies)
+    ]
+    eps = [{"ip": f"10.1.0.{at}", "pod": f"p{at}"} for at in range(len(proxies))]
+    return cart(*pods, {"slice": "shop/c", "svc": "cart", "ports": [80], "eps": eps}, **said)
+
+
+def test_what_is_all_behind_our_own_sidecars_is_called_by_mesh_tls() -> None:
+    wire = find(behind("envoy", "envoy"), CLUSTER, KEY)
+    assert isinstance(wire, cluster_pb2.Cluster)
+    context = tls_pb2.UpstreamTlsContext()
+    assert wire.transport_socket.typed_config.Unpack(context)
+    assert context.sni == KEY
+    common = context.common_tls_context
+    assert common.tls_certificate_provider_instance.instance_name == PROVIDER
+    trusted = common.validation_context
+    assert trusted.ca_certificate_provider_instance.instance_name == PROVIDER
+    assert [each.exact for each in trusted.match_subject_alt_names] == [
+        f"a{at}.shop.serviceaccount.identity.isthmus.{TRUST}" for at in range(2)
+    ]
+
+
+@pytest.mark.parametrize("proxies", [("envoy", ""), ("envoy", "linkerd"), ("",), ()])
+def test_where_not_all_are_calls_are_plaintext(proxies: tuple[str, ...]) -> None:
+    wire = find(behind(*proxies), CLUSTER, KEY)
+    assert isinstance(wire, cluster_pb2.Cluster)
+    assert not wire.HasField("transport_socket")
+
+
+def test_what_a_sidecar_wraps_by_itself_is_not_wrapped_twice() -> None:
+    wire = find(behind("envoy", ip="None"), CLUSTER, KEY)
+    assert isinstance(wire, cluster_pb2.Cluster)
+    assert not wire.HasField("transport_socket")
 
 
 def test_limits_are_told() -> None:
@@ -304,12 +345,8 @@ def test_what_grpc_cannot_be_told() -> None:
         "retries by HTTP status",
         "failure accrual",
     ]
-    eps = [{"ip": "10.1.0.1", "pod": "a"}]
-    meshed = cart(
-        {"pod": "shop/a", "ip": "10.1.0.1", "meshed": True, "proxy": "envoy"},
-        {"slice": "shop/c", "svc": "cart", "ports": [80], "eps": eps},
-    )
-    assert features(meshed) == ["mesh TLS"]
+    assert features(behind("envoy")) == []
+    assert features(behind("linkerd")) == features(behind("envoy", "")) == ["mesh TLS"]
 
 
 def test_an_asker_is_a_workload_and_its_node() -> None:
