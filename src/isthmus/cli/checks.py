@@ -21,6 +21,8 @@ HINTS: Final = "docs/checks.md"
 """Where every hint leads: this file has a heading for each."""
 AGAIN: Final = 1.0
 """Seconds between two looks at something that may still become right."""
+MOMENT: Final = 3.0
+"""Seconds for failures that somebody has to mend: he may just have done it."""
 WAIT: Final = "5m0s"
 
 Work = Callable[[], str]
@@ -28,6 +30,10 @@ Work = Callable[[], str]
 
 class Skip(Exception):
     """There is nothing to check."""
+
+
+class Settled(UserFault):
+    """A failure that waiting alone does not mend: it is looked at again for a moment only."""
 
 
 class Result(StrEnum):
@@ -71,6 +77,7 @@ class Outcome(NamedTuple):
     error: str = ""
     hint: str = ""
     detail: str = ""
+    settled: bool = False
 
 
 def outcomes(
@@ -81,8 +88,10 @@ def outcomes(
     end = now() + seconds
     for category in categories:
         for check in category.checks:
-            found = _once(category.name, check)
-            while found and check.waits and found.result is not Result.SUCCESS and now() < end:
+            found, brief = _once(category.name, check), min(now() + MOMENT, end)
+            while found and check.waits and found.result is not Result.SUCCESS:
+                if now() >= (brief if found.settled else end):
+                    break
                 pause(AGAIN)
                 found = _once(category.name, check)
             if found is None:
@@ -99,7 +108,8 @@ def _once(category: str, check: Check) -> Outcome | None:
         return None
     except IsthmusError as fault:
         result = Result.WARNING if check.warns else Result.ERROR
-        return Outcome(category, check.description, result, fault.message, f"{HINTS}#{check.hint}")
+        hint, settled = f"{HINTS}#{check.hint}", isinstance(fault, Settled)
+        return Outcome(category, check.description, result, fault.message, hint, settled=settled)
     return Outcome(category, check.description, Result.SUCCESS, detail=detail)
 
 

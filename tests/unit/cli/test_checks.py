@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.cli import checks, mesh_checks
-from isthmus.cli.checks import Category, Check, Outcome, Result, Skip, outcomes, tell
+from isthmus.cli.checks import Category, Check, Outcome, Result, Settled, Skip, outcomes, tell
 from isthmus.cli.cluster import Cluster
 from isthmus.cli.kubeconfig import Access
 from isthmus.cli.multicluster import checks as link_checks
@@ -115,6 +115,18 @@ def test_what_may_become_right_is_waited_for() -> None:
     assert seen.result is Result.SUCCESS
     never = Check("never", "h", bad, waits=True)
     assert [each.result for each in found(Category("x", (never,)), wait=5)] == [Result.ERROR]
+
+
+def test_what_waiting_does_not_mend_is_told_soon() -> None:
+    tries: list[int] = []
+
+    def settled() -> str:
+        tries.append(1)
+        raise Settled("the token has ended")
+
+    [seen] = found(Category("x", (Check("never", "h", settled, waits=True),)), wait=300)
+    assert seen.result is Result.ERROR
+    assert 1 < len(tries) < 10
 
 
 @pytest.mark.parametrize("text", ["", "5", "-1s", "soon"])

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from isthmus import __version__
-from isthmus.cli.checks import Category, Check, Skip
+from isthmus.cli.checks import Category, Check, Settled, Skip
 from isthmus.cli.cluster import Cluster
 from isthmus.cli.kubeconfig import Access, Kubeconfig
 from isthmus.cli.multicluster import facts, names
@@ -26,6 +26,8 @@ SHOWN = 10
 """Lines of one error."""
 
 REACHED = ("Accepted", "CredentialsValid", "Reachable")
+REFUSED = REACHED[:2]
+"""Only somebody who writes another Link or Secret mends these."""
 GATEWAY = "GatewayAlive"
 """Conditions of a Link: what its watcher knows."""
 
@@ -229,7 +231,7 @@ def _certificates(pem: str) -> tuple[bytes, ...]:
 
 
 def _reached(world: World) -> str:
-    faults = []
+    faults, hopeful = [], False
     for link in world.fresh() or _skip():
         held = _conditions(link)
         if REACHED[-1] not in held:
@@ -238,7 +240,9 @@ def _reached(world: World) -> str:
         faults += [
             f"* {_name(link)}: {each.get('reason')}: {each.get('message')}" for each in bad[:1]
         ]
-    _fail(faults)
+        refused = any(each.get("status") == "False" for each in map(held.get, REFUSED) if each)
+        hopeful = hopeful or (bool(bad) and not refused) or REACHED[-1] not in held
+    _fail(faults, UserFault if hopeful else Settled)
     return ""
 
 
@@ -479,11 +483,11 @@ def _skip() -> list[Document]:
     raise Skip
 
 
-def _fail(faults: Any) -> None:  # noqa: ANN401  # lines
+def _fail(faults: Any, fault: type[UserFault] = UserFault) -> None:  # noqa: ANN401  # lines
     lines = list(faults)
     if lines:
         more = [f"* and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-        raise UserFault("\n".join(lines[:SHOWN] + more))
+        raise fault("\n".join(lines[:SHOWN] + more))
 
 
 def _listed(found: Any) -> str:  # noqa: ANN401  # names
