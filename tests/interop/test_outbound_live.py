@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from isthmus.aio import breathe
+from isthmus.aio import breathe, deadline
 from tests.support.compact import Compact
-from tests.support.envoy_process import CLOCK, PAUSE
+from tests.support.envoy_process import CLOCK
 from tests.support.live_envoy import Live, live
 from tests.support.meshworld import World
 from tests.support.outbound_envoy import Dialled, Way
@@ -24,7 +25,11 @@ CART = Dialled("10.96.0.10", 80)
 OUT = Dialled("203.0.113.9", 80)
 SERVICES = ("cart.shop:80", "till.shop:80", "mug.shop:80")
 EDITS = 100
-CLIENTS = 4
+RATE = 500
+"""Requests a second, as long as the machine can."""
+EACH = 50
+"""Requests from one edit to the next."""
+PATIENCE = 60.0
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,38 +66,25 @@ async def status(out: Way, to: Dialled, **said: Any) -> int | None:  # noqa: ANN
     return answer.status if answer is not None else None
 
 
-class Load:
-    """Clients that ask again and again; what came of it."""
-
-    def __init__(self, out: Way) -> None:
-        self.out = out
-        self.over = False
-        self.found: Counter[str] = Counter()
-
-    async def client(self) -> None:
-        while not self.over:
-            answer = await self.out.ask(CART)
-            seen = json.loads(answer.body) if answer and answer.status == 200 else {}
-            fault = "closed" if answer is None else f"{answer.status} {answer.body}"
-            self.found[seen.get("app") or fault] += 1
-
-    async def asked(self, more: int) -> None:
-        """Wait until this many more requests were answered."""
-        enough = self.found.total() + more
-        while self.found.total() < enough:
-            await CLOCK.sleep(PAUSE)
-
-
 @asynccontextmanager
-async def load(out: Way) -> AsyncIterator[Load]:
-    made = Load(out)
-    async with asyncio.TaskGroup() as group:
-        for _ in range(CLIENTS):
-            group.create_task(made.client())
-        try:
-            yield made
-        finally:
-            made.over = True
+async def load(out: Way) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Requests at a steady rate, from a process of its own."""
+    command = ("-m", "tests.support.open_load", str(out.port), CART.ip, str(CART.port))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *command, str(RATE), str(EACH), str(EDITS), stdout=PIPE
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def line(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    async with deadline(CLOCK, PATIENCE, "a line of the load"):
+        return (await process.stdout.readline()).decode().strip()
 
 
 def edits(dice: Random) -> list[tuple[list[Compact], list[str]]]:
@@ -116,17 +108,18 @@ def edits(dice: Random) -> list[tuple[list[Compact], list[str]]]:
 
 async def test_edits_of_routes_cost_no_request(tmp_path: Path) -> None:
     dice = Random(7)
+    steps = [step for _ in range(EDITS // 10) for step in edits(dice)]
     async with live(tmp_path, world(), *SERVICES) as mesh, load(mesh.way) as clients:
-        steps = [step for _ in range(EDITS // 10) for step in edits(dice)]
         for applied, gone in steps:
             mesh.world.apply(*applied)
             mesh.world.delete(*gone)
-            await clients.asked(6)
+            assert await line(clients) == "round"
+        said = json.loads(await line(clients))
         await mesh.settled()
+    sys.stdout.write(f"{said}\n")
     apps = {f"p80.{name}.shop.here.internal.trust.mesh.test" for name in ("cart", "till", "mug")}
-    assert clients.found.keys() == apps, clients.found
-    assert len(steps) == EDITS
-    assert clients.found.total() >= 6 * EDITS
+    assert said["found"].keys() == apps, said
+    assert sum(said["found"].values()) == EACH * EDITS
 
 
 async def egress(mesh: Live, policy: str) -> None:
