@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from isthmus.model.crd.cel import Budget, CelError, Program, Spent, SyntaxFault, TypeFault
 from isthmus.model.crd.cel.types import DYN
+from tests.support.examples import examples
 
 Expr = str
 
@@ -85,7 +86,7 @@ def theirs(text: str) -> Any:  # noqa: ANN401 - a value of CEL
         return FAILED
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(expressions())
 def test_two_engines_agree(expression: Expr) -> None:
     mine, other = ours(expression), theirs(expression)
@@ -100,7 +101,7 @@ WORDS = [*"xab01 .,:?!&|=<>()[]{}'\"\\+-*/%\n", "has(", "self", ".all(x,", " in 
 NOISE = st.lists(st.sampled_from(WORDS), max_size=60).map("".join)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(NOISE)
 def test_any_text_is_an_expression_or_a_fault(text: str) -> None:
     try:

@@ -14,6 +14,7 @@ from isthmus.controllers.steps import Write
 from isthmus.errors import UserFault
 from isthmus.model import Document
 from tests.support.controlled import Cluster
+from tests.support.examples import examples
 
 NAMES = ("a", "b")
 Action = Callable[[Cluster, Random], Coroutine[Any, Any, None]]
@@ -288,7 +289,7 @@ def test_two_replicas_with_the_same_plans_are_one(history: list[Action], seed: i
 
 
 @given(histories, st.integers(0, 2**32))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_namespace_ends_whatever_is_in_it(history: list[Action], seed: int) -> None:
     async def run() -> None:
         random, cluster = Random(seed), Cluster(seed=seed)

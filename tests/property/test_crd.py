@@ -19,6 +19,7 @@ from isthmus.model.meta import Object
 from isthmus.model.schema import Schema
 from isthmus.model.walk import MAX_FAULTS, defaults, drop_nulls, prune, unknown_fields
 from isthmus.serve.kube.components import Components
+from tests.support.examples import examples
 from tests.unit.model.crd.widgets import definition, version
 
 Said = dict[str, Any]
@@ -184,7 +185,7 @@ TOP = ["spec", "status", "metadata", "kind", "x"]
 WIDGETS = kind_of(definition()["spec"], "uid")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(
     st.dictionaries(st.sampled_from(["spec", "status", "metadata", "kind", "x"]), VALUES), VALUES
 )
@@ -219,7 +220,7 @@ NONSENSE = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.dictionaries(KEYWORDS, NONSENSE, max_size=4))
 def test_any_json_is_a_schema_or_full_of_faults(said: Said) -> None:
     document = definition(version(schema={"openAPIV3Schema": said}))

@@ -20,6 +20,7 @@ from isthmus.model import intake
 from isthmus.model.crd import kind_of
 from isthmus.model.kind import Document, Kind
 from isthmus.model.registry import BUILT_IN
+from tests.support.examples import examples
 
 MANIFEST = Path(__file__).parent.parent / "interop" / "manifests" / "gateway-definitions.yaml"
 
@@ -114,7 +115,7 @@ def refused(kind: Kind, spec: Document) -> set[str]:
     return {cause.path for cause in intake.faults(kind, document) if cause.path != "<nil>"}
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(SPEC)
 def test_our_rules_are_the_definitions(spec: Document) -> None:
     ours, theirs = refused(OURS, spec), refused(THEIRS, spec)

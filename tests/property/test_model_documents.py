@@ -18,6 +18,7 @@ from isthmus.model.kind import Document, Kind
 from isthmus.model.registry import KINDS
 from isthmus.model.schema import Schema, Type
 from isthmus.model.walk import type_faults, unknown_fields
+from tests.support.examples import examples
 
 SCALARS = (
     st.none()
@@ -107,7 +108,10 @@ def everything(kind: Kind, document: Document, old: Document | None) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.resource)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(25),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(data=st.data())
 def test_documents_that_fit_their_schema(kind: Kind, data: st.DataObject) -> None:
     shapes = fitting(kind.versions[0].schema)
@@ -121,7 +125,7 @@ def test_documents_that_fit_their_schema(kind: Kind, data: st.DataObject) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.resource)
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(document=st.dictionaries(st.sampled_from(
     ["metadata", "spec", "status", "data", "rules", "ports", "subsets", "endpoints", "x"]
 ), JSON, max_size=4))  # fmt: skip

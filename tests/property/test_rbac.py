@@ -17,6 +17,7 @@ from isthmus.model.rbac import PolicyRule
 from isthmus.model.registry import BUILT_IN
 from isthmus.serve.kube.auth import Attributes, User
 from isthmus.serve.kube.rbac import Rbac
+from tests.support.examples import examples
 from tests.support.rights import HERE, account, binding, group, put, role, user
 
 VERBS = ("get", "list", "create", "impersonate")
@@ -167,7 +168,7 @@ def rule_allows(rule: Document, asked: Attributes) -> bool:
 STEPS = lists(st.tuples(st.sampled_from(["write", "write", "remove"]), OBJECTS), max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(STEPS, lists(st.tuples(USERS, QUESTIONS), min_size=1, max_size=8), st.data())
 def test_after_any_history_the_answers_are_those_of_a_naive_reader(
     steps: list[tuple[str, Document]], questions: list[tuple[User, Attributes]], data: st.DataObject
@@ -188,7 +189,7 @@ def test_after_any_history_the_answers_are_those_of_a_naive_reader(
         assert list(rights.rights(who, "a")) == list(anew.rights(who, "a"))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(lists(OBJECTS, max_size=8), USERS, QUESTIONS)
 def test_rights_that_are_told_are_those_that_decide(
     objects: list[Document], who: User, asked: Attributes

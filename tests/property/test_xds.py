@@ -33,6 +33,7 @@ from isthmus.serve.xds.machine.types import CLUSTER as CDS
 from isthmus.serve.xds.machine.types import ENDPOINTS as EDS
 from isthmus.serve.xds.machine.types import LISTENER as LDS
 from isthmus.serve.xds.machine.types import ROUTES as RDS
+from tests.support.examples import examples
 
 CLUSTERS = ("a", "b", "c", "d")
 LISTENERS = ("in", "out")
@@ -391,7 +392,7 @@ class SotwConversation(Conversation):
 TestDelta = Conversation.TestCase
 TestSotw = SotwConversation.TestCase
 TestDelta.settings = TestSotw.settings = settings(
-    max_examples=50, stateful_step_count=30, deadline=None
+    max_examples=examples(50), stateful_step_count=30, deadline=None
 )
 
 texts = st.sampled_from(("", "*", "a", "b", "x" * 5000, CDS, EDS, LDS, RDS, "1", "2", "3"))
@@ -408,7 +409,7 @@ deltas = st.builds(
 sotws = st.builds(SotwRequest, texts, texts, st.none() | texts, few)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(deltas, max_size=12) | st.lists(sotws, max_size=12), worlds(), worlds())
 def test_whatever_is_said_a_stream_answers_or_blames_the_peer(
     requests: list[DeltaRequest] | list[SotwRequest], before: Truths, after: Truths

@@ -21,6 +21,7 @@ from isthmus.serve.kube.accounts import ACCOUNT_TOKEN, LEEWAY, AccountTokens
 from isthmus.store.codec import encode
 from isthmus.store.contract import Put
 from isthmus.store.memory import Memory
+from tests.support.examples import examples
 from tests.support.rights import allow, binding, role, user
 from tests.unit.serve.kube.serving import ISSUER, Client, Reply, Served, serving
 
@@ -311,7 +312,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(REVIEWS), TREES), min_size=20, max_size=20))
 async def test_no_review_finds_a_bug(asked: list[tuple[str, object]]) -> None:
     async with serving() as served:
