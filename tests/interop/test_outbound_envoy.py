@@ -453,7 +453,11 @@ async def test_what_leaves_may_be_led_back_to_a_service(tmp_path: Path) -> None:
 # ------------------------------------------------------------- against the reference reading
 
 PATHS = ("/", "/a", "/a/", "/a/b", "/ab", "/b", "/a/../b", "/%61", "/a//b", "/c?a=1", "/c?a=2&b=1")
-HOSTS = ("cart", "cart:80", "x.cart.test", "CART.test", "y.x.cart.test", "other")
+HOSTS = (
+    "cart", "cart:80", "x.cart.test", "CART.test", "y.x.cart.test", "other", "Cart.",
+    "cart.test.:80", "cart:80@other", "cart..", "cart:80:80", "x@cart", "other,cart", "cart%00",
+    "cart:x", "x.cart.test.",
+)  # fmt: skip
 VALUES = ("1", "2", "12")
 
 

@@ -22,6 +22,7 @@ from isthmus.dialects.envoy.retries import harmless_retry
 from isthmus.dialects.envoy.rules import Rule, route_match, wires
 from isthmus.dialects.envoy.sending import PROTOCOL, TOLD, cluster_of, key
 from isthmus.dialects.xds.hosts import domain, host_fit
+from isthmus.dialects.xds.matches import NOT_PLAIN
 from isthmus.engine import View, query
 from isthmus.ir.hosts import ANY_HOST
 from isthmus.ir.names import AnyHost, Exact, Host, Ref, Source
@@ -169,8 +170,9 @@ def _hosts(parts: Sequence[Lines]) -> Iterator[bytes]:
             for _, part in sorted(mine.items())
             if (rank := host_fit(part.hosts, host)) is not None and rank > ANY_HOST
         )
-        yield _host(domain(host), b"".join(line.wire for line in _ranked(fits)) + rest)
-    yield _host("*", rest)
+        own = b"".join(line.wire for line in _ranked(fits))
+        yield _host(domain(host), _UNCLEAR + own + rest)
+    yield _host("*", (_UNCLEAR if exact else b"") + rest)
 
 
 def _ranked(found: Iterable[tuple[object, Lines]]) -> list[Line]:
@@ -185,8 +187,19 @@ def _ranked(found: Iterable[tuple[object, Lines]]) -> list[Line]:
 
 
 def _host(name: str, routes: bytes) -> bytes:
+    """A name with a dot behind it is the same name."""
     text = name.encode()
-    return field(1, text) + field(_DOMAIN, text) + routes
+    twin = field(_DOMAIN, text + b".") if name != "*" else b""
+    return field(1, text) + field(_DOMAIN, text) + twin + routes
+
+
+def _unclear() -> bytes:
+    """400 to hosts that their server may read otherwise, where a host decides what may go."""
+    match = pb.RouteMatch(prefix="/", headers=[NOT_PLAIN])
+    return field(_ROUTE, changes.reply(match, 400, "").SerializeToString(deterministic=True))
+
+
+_UNCLEAR: Final = _unclear()
 
 
 # ---------------------------------------------------------------------------- one route

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import assert_never
+from typing import Final, assert_never
 
 from envoy.config.route.v3 import route_components_pb2 as pb
 from envoy.type.matcher.v3 import regex_pb2 as regex
 from envoy.type.matcher.v3 import string_pb2 as string
 from google.protobuf.wrappers_pb2 import BoolValue
 
+from isthmus.ir.hosts import PLAIN
 from isthmus.ir.rules import GrpcMatch, HttpMatch, Match, PathMatch, ValueMatch
 
 _SEGMENT = "[^/]+"
+
+NOT_PLAIN: Final = pb.HeaderMatcher(
+    name=":authority",
+    string_match=string.StringMatcher(safe_regex=regex.RegexMatcher(regex=PLAIN)),
+    invert_match=True,
+)
+"""Hosts of two readings, none at all left out. Envoy cuts off what stands behind the last colon."""
 
 
 def http_match(match: HttpMatch) -> pb.RouteMatch:

@@ -12,8 +12,8 @@ from isthmus.ir.decide.filters import Passed, Setting
 from isthmus.ir.decide.terms import Close, Decision, Forward, Reply, ToOriginal, Trail, Verdict
 from isthmus.ir.decide.words import duration, limits, match_words, protocol_word
 from isthmus.ir.endpoint import Endpoint, EndpointSet, Health
-from isthmus.ir.hosts import HostRank, canonical, host_rank
-from isthmus.ir.names import Source, TargetId
+from isthmus.ir.hosts import HostRank, canonical, host_rank, plain
+from isthmus.ir.names import AnyHost, Source, TargetId
 from isthmus.ir.outbound import (
     Detect,
     Grpc,
@@ -122,18 +122,26 @@ def _declared(routes: Sequence[HttpRoute], request: Request, way: _Way, version:
     return _http(routes, request, way)
 
 
-def _normal(request: HttpRequest, way: _Way, *, grpc: bool) -> HttpRequest | Reply:
+def _normal(
+    request: HttpRequest, routes: Sequence[HttpRoute | GrpcRoute], way: _Way
+) -> HttpRequest | Reply:
     path = normalise(request.path)
-    if path is not None:
-        return msgspec.structs.replace(request, path=path)
     said = "the path has an encoded slash or a fragment, or is not absolute"
+    if path is not None:
+        if plain(request.authority) or not _hosts_decide(routes):
+            return msgspec.structs.replace(request, path=path)
+        said = "the host can be read in two ways, and hosts decide what may go"
     way.trail.note(way.source, said)
-    code = filters.INTERNAL if grpc else None
-    return Reply(200 if grpc else 400, way.source, code, said)
+    grpc = any(isinstance(route, GrpcRoute) for route in routes)
+    return Reply(200 if grpc else 400, way.source, filters.INTERNAL if grpc else None, said)
+
+
+def _hosts_decide(routes: Sequence[HttpRoute | GrpcRoute]) -> bool:
+    return any(not isinstance(host, AnyHost) for route in routes for host in route.hosts)
 
 
 def _http(routes: Sequence[HttpRoute], request: HttpRequest, way: _Way) -> Verdict:
-    normal = _normal(request, way, grpc=False)
+    normal = _normal(request, routes, way)
     if isinstance(normal, Reply):
         return normal
     found = best_http(((route, rule) for route in routes for rule in route.rules), normal)
@@ -155,7 +163,7 @@ def _http(routes: Sequence[HttpRoute], request: HttpRequest, way: _Way) -> Verdi
 def _grpc(routes: Sequence[GrpcRoute], request: Request, way: _Way) -> Verdict:
     if not isinstance(request, HttpRequest) or request.version != 2:
         return _close(way, "only gRPC is spoken here")
-    normal = _normal(request, way, grpc=True)
+    normal = _normal(request, routes, way)
     if isinstance(normal, Reply):
         return normal
     found = best_grpc(((route, rule) for route in routes for rule in route.rules), normal)

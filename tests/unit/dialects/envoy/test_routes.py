@@ -185,7 +185,12 @@ def test_hosts_are_virtual_hosts_and_the_port_does_not_count() -> None:
     )
     assert wire.ignore_port_in_host_matching
     found = {host.domains[0]: len(host.routes) for host in wire.virtual_hosts}
-    assert found == {"*.example": 2, "a.example": 3, "*": 1}
+    assert found == {"*.example": 3, "a.example": 4, "*": 2}
+    twins = [list(host.domains) for host in wire.virtual_hosts]
+    assert twins == [["*.example", "*.example."], ["a.example", "a.example."], ["*"]]
+    for host in wire.virtual_hosts:  # hosts of two readings are refused before all else
+        assert host.routes[0].direct_response.status == 400
+        assert host.routes[0].match.headers[0].name == ":authority"
 
 
 def test_routes_bear_their_labels_and_the_name_of_their_object() -> None:
