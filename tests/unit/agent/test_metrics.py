@@ -153,6 +153,14 @@ def test_what_went_where_it_was_going_has_the_routes_backend() -> None:
     assert 'parent_name="egress-fallback",parent_port=""' in line
 
 
+def test_a_network_as_a_backend_is_at_the_port_that_was_dialled() -> None:
+    route = DENY.replace("deny", "allow")
+    network = "policy.linkerd.io|EgressNetwork|faces|all||"
+    page = counted("outbound_http", route, "-", network, "200", "", "-", "1", "color")
+    line = page_of(page, "outbound_http_route_backend_requests_total")
+    assert 'backend_name="all",backend_port="8000",backend_section_name=""} 1' in line
+
+
 def page_of(page: str, family: str) -> str:
     (line,) = lines(page, family)
     return line

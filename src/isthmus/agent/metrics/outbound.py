@@ -41,8 +41,16 @@ class _Way(NamedTuple):
 
 def _way(route: str, cluster: str, original: str) -> _Way:
     labels = words.labelled((*words.PARENT, *words.ROUTE), route)
-    backend = cluster if "|" in cluster else original
+    backend = cluster if "|" in cluster else _at(original, dict(labels)["parent_port"])
     return _Way(labels, words.labelled(words.BACKEND, backend), bool(cluster))
+
+
+def _at(original: str, port: str) -> str:
+    """An EgressNetwork as a backend is at the port that was dialled."""
+    group, kind, namespace, name, said, *rest = [*original.split("|"), "", "", "", "", ""]
+    if kind != "EgressNetwork" or said:
+        return original
+    return "|".join((group, kind, namespace, name, port, *rest))
 
 
 class _End(NamedTuple):
