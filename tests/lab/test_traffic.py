@@ -322,12 +322,12 @@ def test_no_request_fails_while_ports_are_swapped_again_and_again(lab: LabProces
 
 def test_no_request_fails_while_a_deployment_is_rolled_again_and_again(lab: LabProcess) -> None:
     with load(lab) as end:
-        for number in range(3):  # `rollout restart` wants a second between two
+        for number in range(SWAPS):  # `rollout restart` wants a second between two
             lab.kubectl("-n", "mesh", "set", "env", "deploy/blue", f"ROUND={number}")
             rolled(lab, "blue")
         counts = end()
     assert failures(counts) == {}
-    assert len(servers(counts)) >= 3
+    assert len(servers(counts)) >= SWAPS
 
 
 # ------------------------------------------------------------------------------- bad guests
