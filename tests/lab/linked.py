@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.lab import topologies as t
 from tests.support.lab import LabProcess, Traces
@@ -24,21 +24,25 @@ with u.build_opener(u.ProxyHandler({})).open(sys.argv[1], timeout=10) as answer:
 print(json.dumps({**told, **(json.loads(body) if body.startswith(b"{") else {})}))
 """
 LOAD = """
-import collections, http.client, json, sys, threading
+import collections, http.client, json, sys, threading, time
 host, workers = sys.argv[1], int(sys.argv[2])
-counts, over = collections.Counter(), threading.Event()
+counts, failed, over = collections.Counter(), [], threading.Event()
 def work():
     line = None
     while not over.wait(0.02):
         try:
             line = line or http.client.HTTPConnection(host, 80, timeout=20)
+            began = time.time()
             line.request("GET", "/center/")
             answer = line.getresponse()
             body = answer.read()
-            counts[f"{answer.status} {body[:160].decode()}" if answer.status != 200 else "200"] += 1
+            told = f"{answer.status} {body[:160].decode()}" if answer.status != 200 else "200"
+            counts[told] += 1
             counts[answer.getheader("X-Faces-Pod", "200")] += answer.status == 200
+            if answer.status != 200: failed.append([began, time.time(), told])
         except Exception as fault:
             counts[repr(fault)] += 1
+            failed.append([began, time.time(), repr(fault)])
             line = None
 working = [threading.Thread(target=work) for _ in range(workers)]
 for each in working: each.start()
@@ -46,7 +50,7 @@ print("goes", flush=True)
 sys.stdin.read()
 over.set()
 for each in working: each.join()
-print(json.dumps(counts), flush=True)
+print(json.dumps({"counts": counts, "failed": failed}), flush=True)
 """
 CUT = """
 import os, sys
@@ -178,9 +182,31 @@ def told(lab: LabProcess, script: str, *arguments: str) -> dict[str, int]:
     return found
 
 
+class Failure(NamedTuple):
+    """A request that was not answered as it should: when it was sent, when that was known."""
+
+    sent: float
+    ended: float
+    what: str
+
+
+class Came(NamedTuple):
+    """What came of a load: how often which answer and which pod, and each failure."""
+
+    counts: dict[str, int]
+    failed: list[Failure]
+
+
 @contextmanager
 def load(lab: LabProcess, host: str, workers: int = 4) -> Iterator[Callable[[], dict[str, int]]]:
     """`face` asks a Service, 100 times a second or so; the value ends it and tells what came."""
+    with steady(lab, host, workers) as end:
+        yield lambda: end().counts
+
+
+@contextmanager
+def steady(lab: LabProcess, host: str, workers: int = 4) -> Iterator[Callable[[], Came]]:
+    """The same, with the times of failures, on the machine's clock."""
     pod = pods(lab, "hub", "face")[0]["metadata"]["name"]
     command = [
         sys.executable, "-m", "isthmus", "lab", "exec", "-i", "--state-dir", str(lab.state),
@@ -188,7 +214,11 @@ def load(lab: LabProcess, host: str, workers: int = 4) -> Iterator[Callable[[], 
         sys.executable, "-c", LOAD, host, str(workers),
     ]  # fmt: skip
     with beside(command) as end:
-        yield lambda: json.loads(end())
+        yield lambda: _came(json.loads(end()))
+
+
+def _came(told: dict[str, Any]) -> Came:
+    return Came(told["counts"], [Failure(*each) for each in told["failed"]])
 
 
 def failures(counts: dict[str, int]) -> dict[str, int]:
@@ -202,10 +232,19 @@ def failures(counts: dict[str, int]) -> dict[str, int]:
 
 def cut_off(lab: LabProcess, cluster: str, name: str) -> None:
     """Take a pod's network away without a word: nobody is refused, nobody is answered."""
+    cut(inside(lab, cluster, name))
+
+
+def inside(lab: LabProcess, cluster: str, name: str) -> int:
+    """A process in the network of a workload's pod, as this machine counts."""
     pod = pods(lab, cluster, name)[0]["metadata"]["name"]
     space = lab.kubectl("-n", "faces", "exec", pod, "-c", name, "--",
                         "readlink", "/proc/self/ns/net", context=cluster).strip()  # fmt: skip
-    pid = Traces(lab).in_network(space)
+    return Traces(lab).in_network(space)
+
+
+def cut(pid: int) -> None:
+    """Take away the network that a process is in."""
     done = subprocess.run(
         [sys.executable, "-c", CUT, str(pid)], capture_output=True, text=True, timeout=PATIENCE,
         check=False,
