@@ -19,6 +19,7 @@ from isthmus.controllers.trouble import TROUBLE
 from isthmus.engine import View, query
 from isthmus.mesh.exports import (
     Claim,
+    Mode,
     Target,
     is_federated,
     is_mirror,
@@ -28,6 +29,7 @@ from isthmus.mesh.exports import (
     mode,
     namespaces_of,
 )
+from isthmus.mesh.gateways import EXPORTED, has_no_name
 from isthmus.mesh.members import cannot_join, federated_key
 from isthmus.mesh.tables import NAMESPACES, SERVICES
 from isthmus.model.core import Service
@@ -40,6 +42,7 @@ NAMED: Final = "linkerd.io/service-mirror"
 MIRRORS: Final = "mirrors"
 FEDERATED: Final = "federated-services"
 """The controllers whose trouble is told here."""
+CLOSED: Final = f'the gateway lets nobody in to Services without the label {EXPORTED}: "true"'
 _SHARDS: Final = 64
 _SMALL: Final = 128
 
@@ -183,7 +186,9 @@ def mirror_outcome(db: View, link: ObjectKey, remote: ObjectKey) -> Outcome | No
         return Outcome("Error", f"{key.name} is the mirror of {taken}, whose Link is older", None)
     if held is not None and not is_mirror(held):
         return _foreign(key)
-    return _written(db, MIRRORS, key, held)
+    found = _written(db, MIRRORS, key, held)
+    closed = how is Mode.GATEWAY and has_no_name(db, remote)
+    return found._replace(message=CLOSED) if found and found.good and closed else found
 
 
 @query

@@ -138,6 +138,19 @@ def gateway_protocol(db: View, cluster: str) -> Protocol:
 
 
 @query
+def has_no_name(db: View, service: ObjectKey) -> bool:
+    """Whether the gateways of a Service's cluster are ours and let nobody in to it.
+
+    A Link may select what it likes; what passes is for the cluster that lends it to say.
+    """
+    row = SERVICES.get(db, service)
+    if row is None or row.metadata.labels.get(EXPORTED) == "true":
+        return False
+    ours = gateway_protocol(db, service.cluster) is Protocol.SNI
+    return ours and bool(GATEWAY_PODS.get(db, service.cluster))
+
+
+@query
 def forwards_to(db: View, service: ObjectKey, port: int, host: str) -> bool:
     """Whether a gateway finds somebody ready for a Service's port: behind one of our own sidecars.
 
