@@ -14,7 +14,7 @@ from isthmus.ir.proxy import OutboundName
 from isthmus.mesh.census import Place
 from isthmus.mesh.egress import network_of, network_ref, read_network
 from isthmus.mesh.names import canonical_ip
-from isthmus.mesh.outbound import UNMANAGED, outbound, parent_ref, unmanaged
+from isthmus.mesh.outbound import INSIDE, UNMANAGED, outbound, parent_ref, unmanaged
 from isthmus.mesh.settings import settings
 from isthmus.mesh.tables import SERVICES_BY_IP, Address
 from isthmus.model.key import ObjectKey
@@ -76,9 +76,11 @@ def _inside(db: View, ip: str) -> bool:
 
 @query
 def outbound_for(db: View, asked: Asked) -> Outbound:
-    """What the client is to do."""
+    """What the client is to do. An address inside that nobody has any more stays the cluster's."""
     name = resolved(db, asked)
-    return outbound(db, name) if name is not None else unmanaged(UNMANAGED, asked.port)
+    if name is not None:
+        return outbound(db, name)
+    return unmanaged(UNMANAGED if is_known(db, asked) else INSIDE, asked.port)
 
 
 def service_named(host: str, cluster_domain: str) -> tuple[str, str] | None:

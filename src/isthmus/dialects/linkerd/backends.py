@@ -51,7 +51,7 @@ class Kind(NamedTuple):
 def distribution(kind: Kind, spread: Spread, backends: Sequence[Backend], to: Towards) -> Any:  # noqa: ANN401  # four kinds of messages
     """How a rule chooses. Alternatives of a single backend are taken in order."""
     wire = kind.distribution()
-    if spread is Spread.NONE:
+    if spread is Spread.NONE or not backends:
         wire.empty.SetInParent()
     elif spread is Spread.FIRST or _alone(backends):
         wire.first_available.backends.extend(_in_order(kind, backends, to))

@@ -57,6 +57,7 @@ def _http(routes: Iterable[ir.HttpRoute]) -> Iterator[Unsupported]:
                 yield Unsupported(rule.source, "Matches", DIALECT, why)
             yield from _filters(rule.source, rule.filters)
             yield from _backends(rule.source, rule.backends)
+            yield from _attempts(rule)
 
 
 def _grpc(routes: Iterable[ir.GrpcRoute]) -> Iterator[Unsupported]:
@@ -69,6 +70,14 @@ def _grpc(routes: Iterable[ir.GrpcRoute]) -> Iterator[Unsupported]:
             yield from _filters(rule.source, rule.filters)
             yield from _backends(rule.source, rule.backends)
             yield from _retry(rule.source, rule.retry)
+            yield from _attempts(rule)
+
+
+def _attempts(rule: ir.HttpRule | ir.GrpcRule) -> Iterator[Unsupported]:
+    """A retry's own limit is something else: it is told, and not for the last attempt."""
+    if rule.timeouts.attempt is not None:
+        why = "a single attempt has no limit; the request's, and the retry's, are kept"
+        yield Unsupported(rule.source, "BackendRequestTimeout", DIALECT, why)
 
 
 def _filters(source: Source, filters: Iterable[RuleFilter]) -> Iterator[Unsupported]:
