@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from isthmus.aio import Clock, Log
 from isthmus.controllers import (
+    carried,
     definitions,
     deployments,
     endpoints,
@@ -93,6 +94,7 @@ CONTROLLERS: tuple[Controller, ...] = (
     Controller("serviceprofile-status", serviceprofiles.keys, serviceprofiles.plan),
     Controller("route-status", routes_status.keys, routes_status.plan, rest=routes_status.REST),
     Controller("policy-status", policy_status.keys, policy_status.plan, rest=policy_status.REST),
+    Controller("carried-policies", carried.keys, carried.plan),
     Controller("service-status", service_status.keys, service_status.plan),
 )
 """Every controller of a cluster whose objects live in our own store."""

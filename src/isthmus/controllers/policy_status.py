@@ -30,6 +30,7 @@ from isthmus.mesh.authorization import (
     grant_faults,
     server_authorization,
 )
+from isthmus.mesh.carried import Fate, Taken, asks, fates
 from isthmus.mesh.census import CensusKey, Place
 from isthmus.mesh.egress import EGRESS_NETWORKS, OVERLAPS, network_ref, overlaps
 from isthmus.mesh.matches import Fault
@@ -55,12 +56,15 @@ from isthmus.mesh.standing import (
     server_standing,
 )
 from isthmus.model.annotations import parent_warnings
+from isthmus.model.annotations.keys import CARRY
 from isthmus.model.key import ObjectKey
 from isthmus.model.reported import LimitStatus, Reported, TargetRef
 
 REST: Final = 0.2
 """Seconds between two writes of one status."""
 
+CARRIED: Final = "multicluster.isthmus.dev/carried-"
+"""Conditions of a carried policy, one for each member: the cluster's name follows."""
 ENFORCED: Final = "Enforced"
 OVERLAPPED: Final = "Overlapped"
 PARTLY: Final = "PartiallyInvalid"
@@ -69,7 +73,8 @@ OURS: Final = (ACCEPTED, RESOLVED, ENFORCED, OVERLAPPED, PARTLY, RAW_PATHS, "Sup
 
 _ELSEWHERE: Final = (
     "nothing here to decide: no workload of this cluster is selected. Policies are enforced where"
-    " requests arrive; workloads of other clusters need the policy in theirs"
+    " requests arrive: workloads of other clusters need the policy in theirs, or one whose target"
+    f" is their mirror or federated Service here, with the annotation {CARRY}"
 )
 _WHY: Final[Mapping[Standing, tuple[str, str]]] = {
     Standing.IN_FORCE: ("Enforced", "it decides at proxies of this cluster"),
@@ -101,8 +106,9 @@ def plan(db: View, key: CensusKey) -> Plan:
     if row is None or said is None or row.metadata.deletion_timestamp:
         return ()
     wanted = conditions(db, key)
+    ours = (*OURS, *(one.type for one in said.status.conditions if one.type.startswith(CARRIED)))
     status: dict[str, JSON] = {}
-    if found := news(said.status.conditions, wanted, OURS, said.metadata.generation):
+    if found := news(said.status.conditions, wanted, ours, said.metadata.generation):
         status["conditions"] = found
     status |= _target(row, said)
     if not status:
@@ -132,12 +138,46 @@ def conditions(db: View, key: CensusKey) -> tuple[Says, ...]:
 
 def _policy(db: View, key: ObjectKey) -> Iterator[Says]:
     grant, standing = authorization_policy(db, key), policy_standing(db, key)
+    if is_carried(db, key):
+        yield from _carried(db, key, grant)
+        return
     yield _accepted(grant.faults)
     yield _resolved(grant, standing)
     yield from _standing(standing)
     yield from supported(
         _faults_of(db, _ref(key, "AuthorizationPolicy"), authorized_servers(db, key))
     )
+
+
+@query
+def is_carried(db: View, policy: ObjectKey) -> bool:
+    """Whether a policy is for a Service of other clusters, and is to be carried there."""
+    row = AUTHORIZATION_POLICIES.get(db, policy)
+    return row is not None and asks(row)
+
+
+def _carried(db: View, key: ObjectKey, grant: Grant) -> Iterator[Says]:
+    """What each member made of a policy, and all of them together."""
+    found = fates(db, key)
+    yield _accepted(grant.faults)
+    yield _resolved(grant, None if found else Standing.NO_TARGET)
+    if not found:
+        text = "its target is no mirror and no federated Service: there is nowhere to carry it"
+        yield Says(ENFORCED, False, "NotMirrored", text)
+        return
+    worst = next((one for one in (Taken.REFUSED, Taken.PENDING) if _some(found, one)), None)
+    told = [f"{one.cluster}: {one.taken}{': ' if one.why else ''}{one.why}" for one in found]
+    reason = worst.value.capitalize() if worst is not None else ENFORCED
+    yield Says(ENFORCED, worst is None, reason, listed(told))
+    for one in found:
+        yield Says(f"{CARRIED}{one.cluster}", _HOLDS[one.taken], one.taken.capitalize(), one.why)
+
+
+def _some(found: Iterable[Fate], taken: Taken) -> bool:
+    return any(one.taken is taken for one in found)
+
+
+_HOLDS: Final = {Taken.ENFORCED: True, Taken.REFUSED: False, Taken.PENDING: None}
 
 
 def _server_authorization(db: View, key: ObjectKey) -> Iterator[Says]:

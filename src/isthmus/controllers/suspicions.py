@@ -30,8 +30,6 @@ _KINDS: Final[tuple[tuple[str, str, str], ...]] = (
     (POLICY, "HTTPRoute", f"httproutes.{POLICY}"),
     (GATEWAY, "HTTPRoute", f"httproutes.{GATEWAY}"),
     (GATEWAY, "GRPCRoute", f"grpcroutes.{GATEWAY}"),
-    (POLICY, "MeshTLSAuthentication", f"meshtlsauthentications.{POLICY}"),
-    (POLICY, "NetworkAuthentication", f"networkauthentications.{POLICY}"),
 )
 _ROUTES: Final = frozenset(
     {f"{name}.{GATEWAY}" for name in ("grpcroutes", "httproutes", "tcproutes", "tlsroutes")}
@@ -51,7 +49,10 @@ class _Refers(NamedTuple):
 
 
 class Suspicions:
-    """Warns of parents, targets and authentications that are not there."""
+    """Warns of parents and targets that are not there.
+
+    Authentications often come later in the same file, so of them the status speaks.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -81,8 +82,6 @@ def _refers(proposed: Proposed, document: Document | None) -> Iterator[_Refers]:
         )
     elif resource in (_AUTHORIZATIONS, _LIMITS):
         listed = [("spec.targetRef", mapping(document, "spec.targetRef"))]
-        name = "spec.requiredAuthenticationRefs"
-        listed += [(f"{name}[{at}]", ref) for at, ref in enumerate(items(document, name))]
     else:
         return
     for path, ref in listed:
@@ -96,7 +95,7 @@ def _suspicions(one: _Refers, held: Document | None) -> Iterator[str]:
     what = f"{one.kind} {one.key.namespace}/{one.key.name}"
     if held is None:
         yield f"{one.path}: {what} does not exist (yet): until it does, this has no effect"
-    elif one.kind == "Service":
+    elif one.kind == "Service" and one.path.startswith("spec.parentRefs"):
         yield from _service(one, held, what)
 
 

@@ -25,9 +25,10 @@ READABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("apps", ("replicasets",)),
     ("batch", ("jobs",)),
     (POLICY, ("servers",)),
+    (POLICY, ("authorizationpolicies", "meshtlsauthentications", "networkauthentications")),
     ("workload.linkerd.io", ("externalworkloads",)),
 )
-"""What mirroring and endpoints of a linked cluster are made from."""
+"""What mirroring, endpoints and carried policies of a linked cluster are made from."""
 
 PAUSE = "registry.k8s.io/pause:3.10"
 REPLICAS_HA = 3

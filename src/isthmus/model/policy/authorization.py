@@ -8,9 +8,10 @@ from typing import Any, Final
 from msgspec import field
 
 from isthmus.errors import Cause
+from isthmus.model.annotations.keys import CARRY
 from isthmus.model.columns import value_column
 from isthmus.model.conversion import by_schema
-from isthmus.model.document import get, items, mapping, text, truth
+from isthmus.model.document import get, items, mapping, text, texts, truth
 from isthmus.model.faults import forbidden, invalid
 from isthmus.model.identity import MESH_NAME
 from isthmus.model.kind import Document, Kind, Version
@@ -243,7 +244,11 @@ def _check_policy(document: Document, _old: Document | None) -> Iterator[Cause]:
 
 def _target_faults(document: Mapping[str, Any]) -> Iterator[Cause]:
     target = mapping(document, "spec.targetRef")
-    if not any(is_kind(target, group, kind) for group, kind in _TARGETS):
+    if is_kind(target, "", "Service"):
+        if texts(document, "metadata.annotations").get(CARRY, "").strip() != "true":
+            says = f"a Service is a target only of policies with the annotation {CARRY}"
+            yield invalid("spec.targetRef.kind", "Service", f'{says}: "true"')
+    elif not any(is_kind(target, group, kind) for group, kind in _TARGETS):
         says = "must be a Server, an HTTPRoute, a GRPCRoute or the policy's own Namespace"
         yield invalid("spec.targetRef.kind", shown_kind(target), says)
     elif is_kind(target, "", "Namespace"):

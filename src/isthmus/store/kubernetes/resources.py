@@ -63,8 +63,11 @@ MIRRORED: Final[tuple[Resource, ...]] = (
     _resource("servers.policy.linkerd.io", Need.USUAL),
     _resource("externalworkloads.workload.linkerd.io", Need.EXTRA),
     _resource("namespaces", Need.EXTRA),
+    _resource("authorizationpolicies.policy.linkerd.io", Need.EXTRA),
+    _resource("meshtlsauthentications.policy.linkerd.io", Need.EXTRA),
+    _resource("networkauthentications.policy.linkerd.io", Need.EXTRA),
 )
 """All that mirroring reads. A link's account may list the first seven (Linkerd grants it those);
-the last two add what they can where they are allowed."""
+the others add what they can where they are allowed: the last three are for carried policies."""
 
 BY_NAME: Final[Mapping[str, Resource]] = {each.name: each for each in MIRRORED}
