@@ -28,7 +28,8 @@ class Resource(msgspec.Struct, frozen=True):
 
     `version` is a hash of the content. `chunk` is field 2 of a DeltaDiscoveryResponse, whose end,
     from `at` on, is field 2 of a DiscoveryResponse. `clusters` are those that it sends to, None
-    where they are not known; `origin` is the object to blame if a proxy rejects it.
+    where they are not known; `origin` is the object to blame if a proxy rejects it, `parts` are the
+    objects that parts of it come from, each with a hash of its part.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Resource(msgspec.Struct, frozen=True):
     at: int
     clusters: tuple[str, ...] | None = ()
     origin: object = None
+    parts: tuple[tuple[object, str], ...] = ()
 
     @property
     def any_chunk(self) -> bytes:
@@ -69,16 +71,22 @@ def encoded(
     *,
     clusters: Iterable[str] | None = (),
     origin: object = None,
+    parts: Iterable[tuple[object, str]] = (),
 ) -> Resource:
     """An encoded message as a resource."""
-    version = blake2b(value, digest_size=8).hexdigest()
+    version = mark(value)
     body = field(1, type_url.encode()) + field(2, value)
     # Resource{3 name, 1 version, 2 resource}: the Any last, so that it can be cut off.
     head = field(3, name.encode()) + field(1, version.encode())
     tail = field(2, body)
     chunk = field(2, head + tail)
     needed = None if clusters is None else tuple(sorted(set(clusters)))
-    return Resource(name, version, chunk, len(chunk) - len(tail), needed, origin)
+    return Resource(name, version, chunk, len(chunk) - len(tail), needed, origin, tuple(parts))
+
+
+def mark(value: bytes) -> str:
+    """A hash of content: equal content, equal mark."""
+    return blake2b(value, digest_size=8).hexdigest()
 
 
 def packed(message: Message) -> Any:

@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from isthmus.app.policy import DIALECTS
+from isthmus.controllers.settings import SETTINGS, Settings
 from isthmus.engine import Delete, Put
+from isthmus.mesh import settings as mesh_settings
 from isthmus.mesh.census import CensusKey
 from isthmus.mesh.rejections import REJECTIONS, Rejection
+from isthmus.mesh.settings import WHOLE, MeshSettings
 from tests.support.controlled import CLUSTER, Cluster
 
 pytestmark = pytest.mark.anyio
@@ -96,3 +100,26 @@ async def test_an_object_that_is_gone_is_nobody_s(cart: Cluster) -> None:
     cart.db.commit([Put(REJECTIONS, CART._replace(name="gone"), (BAD,))])
     await cart.settle()
     assert await said(cart) == []
+
+
+async def test_a_route_says_so_beside_what_it_says_of_its_parents(cart: Cluster) -> None:
+    mesh = MeshSettings(cluster=CLUSTER, control_plane_namespace="linkerd")
+    own = Settings("linkerd", "PEM", dialects=DIALECTS)
+    cart.db.commit([Put(mesh_settings.SETTINGS, WHOLE, mesh), Put(SETTINGS, CLUSTER, own)])
+    parents = [{"group": "", "kind": "Service", "name": "cart", "port": 80}]
+    route = {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "r", "namespace": "shop"},
+        "spec": {"parentRefs": parents, "rules": [{"backendRefs": [{"name": "cart", "port": 80}]}]},
+    }
+    await cart.create(route)
+    await cart.settle()
+    resource = "httproutes.gateway.networking.k8s.io"
+    cart.db.commit([Put(REJECTIONS, CensusKey(CLUSTER, resource, "shop", "r"), (BAD,))])
+    await cart.settle()
+    document = await cart.get(resource, "r")
+    assert document is not None
+    [one] = document["status"]["conditions"]
+    assert (one["type"], one["status"]) == ("isthmus.dev/ProxyRejected", "True")
+    assert [each["parentRef"]["name"] for each in document["status"]["parents"]] == ["cart"]

@@ -25,7 +25,7 @@ from isthmus.dialects.xds.hosts import domain, host_fit
 from isthmus.dialects.xds.matches import NOT_PLAIN
 from isthmus.engine import View, query
 from isthmus.ir.hosts import ANY_HOST
-from isthmus.ir.names import AnyHost, Exact, Host, Ref, Source
+from isthmus.ir.names import AnyHost, Exact, Host, Origin, Ref, Source
 from isthmus.ir.outbound import (
     Detect,
     Grpc,
@@ -42,7 +42,7 @@ from isthmus.ir.proxy import OutboundName
 from isthmus.ir.rules import GrpcMatch, HttpMatch, Mirror
 from isthmus.ir.target import OriginalDst, Refuse
 from isthmus.mesh.queries import RouteAt, grpc_route, http_route, outbound, route_names
-from isthmus.proto.xds import ROUTES, Resource, encoded, field
+from isthmus.proto.xds import ROUTES, Resource, encoded, field, mark
 
 __all__ = [
     "PROTOCOL",
@@ -132,7 +132,22 @@ def routes_of(db: View, name: OutboundName, resource_name: str) -> Resource | No
     head = wire.SerializeToString(deterministic=True)
     value = head + b"".join(field(_HOST, host) for host in _hosts(parts))
     clusters = {each for part in parts for each in part.clusters}
-    return encoded(ROUTES, resource_name, value, clusters=clusters, origin=found.source)
+    marks = [
+        (_blamed(route, found), _mark(part)) for route, part in zip(routes, parts, strict=True)
+    ]
+    return encoded(
+        ROUTES, resource_name, value, clusters=clusters, origin=found.source, parts=marks
+    )
+
+
+def _blamed(route: Route, found: Outbound) -> Source:
+    """The object that a route comes from; of what nobody wrote, the parent."""
+    return route.source if isinstance(route.source, Origin) else found.source
+
+
+def _mark(part: Lines) -> str:
+    hosts = ",".join(map(domain, part.hosts)).encode()
+    return mark(b"".join([hosts, *(line.wire for line in part.lines)]))
 
 
 def of_outbound(name: str, found: Outbound) -> route_pb2.RouteConfiguration:

@@ -122,6 +122,9 @@ HOSTNAMES: Final = about(
 )
 
 
+STATUS_CONDITIONS: Final = about(CONDITIONS, "What is known of the object.")
+
+
 def route_status(group: str = API_GROUP) -> Schema:
     """`status` of every route: an entry for each parent and controller."""
     entry = structure(
@@ -143,10 +146,8 @@ def route_status(group: str = API_GROUP) -> Schema:
         required=("conditions", "controllerName", "parentRef"),
     )
     parents = about(listed(entry, max_items=32), "How each parent took the route.")
-    return about(structure({"parents": parents}, required=("parents",)), "How the route is taken.")
-
-
-STATUS_CONDITIONS: Final = about(CONDITIONS, "What is known of the object.")
+    fields = {"parents": parents, "conditions": STATUS_CONDITIONS}
+    return about(structure(fields, required=("parents",)), "How the route is taken.")
 
 
 def hostnames_cell(document: Document, _now: float) -> str:

@@ -53,6 +53,14 @@ class Resource(Protocol):
     def origin(self) -> object:
         """The object that is to blame if a proxy rejects it (`isthmus.ir` Source), or None."""
 
+    @property
+    def parts(self) -> tuple[tuple[object, str], ...]:
+        """Objects that parts of it come from, each with a mark of its part; () if it has but one.
+
+        Where a version is rejected that differs from the last good one in one object's part, that
+        object is to blame.
+        """
+
 
 class View(Protocol):
     """What one proxy is told, as names."""

@@ -10,6 +10,7 @@ from envoy.extensions.filters.network.set_filter_state.v3 import set_filter_stat
 from envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2 as tcp
 from google.protobuf.message import Message
 
+from isthmus.ir.names import Origin
 from isthmus.proto.xds import LISTENER, ROUTES
 from tests.support.compact import Compact
 from tests.support.envoys import Sidecar, pod
@@ -236,3 +237,27 @@ def test_an_endpoint_that_is_in_scope_by_one_service_is_not_refused_for_another(
     )
     names = [name for name in said.names(LISTENER) if "10.1.0.1" in name]
     assert names == ["ip|10.1.0.1|80"]
+
+
+def test_routes_say_which_part_of_them_comes_from_whom() -> None:
+    def parts(path: str) -> dict[str, str]:
+        one = {"route": "shop/one", "service": "cart", "rules": [ruled("/one")]}
+        two = {"route": "shop/two", "service": "cart", "rules": [ruled(path)]}
+        found = sidecar(cart(), one, two).find(ROUTES, "svc|shop/cart:80")
+        assert found is not None
+        return {origin.ref.name: mark for origin, mark in found.parts if isinstance(origin, Origin)}
+
+    before, after = parts("/two"), parts("/other")
+    assert before.keys() == after.keys() == {"one", "two"}
+    assert before["one"] == after["one"]
+    assert before["two"] != after["two"]
+    alone = sidecar(cart()).find(ROUTES, "svc|shop/cart:80")
+    assert alone is not None
+    assert [origin.ref.kind for origin, _ in alone.parts if isinstance(origin, Origin)] == [
+        "Service"
+    ]
+
+
+def ruled(path: str) -> Compact:
+    match = {"path": {"type": "PathPrefix", "value": path}}
+    return {"matches": [match], "backendRefs": [{"name": "cart", "port": 80}]}

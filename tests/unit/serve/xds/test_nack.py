@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from isthmus.serve.xds.machine import Convicted, DeltaRequest, SotwRequest
 from isthmus.serve.xds.machine.state import mentions
 from isthmus.serve.xds.machine.stream import ERROR
+from isthmus.serve.xds.machine.values import Framed
 from tests.unit.serve.xds.play import (
     CDS,
     EDS,
@@ -48,6 +51,30 @@ def test_the_last_good_one_stays() -> None:
     play.put(CDS, "a") << NOTHING  # back to what it has
     assert one(play) == {}
     play.put(CDS, "a", version="2") << Sent(CDS, {"a": "2"})  # a change again
+
+
+def made_of(version: str, **parts: str) -> Framed:
+    return thing(CDS, "r", version)._replace(parts=tuple(parts.items()))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "guilty"),
+    [
+        ({"one": "1", "two": "1"}, {"one": "1", "two": "2"}, "two"),
+        ({"one": "1"}, {"one": "1", "two": "1"}, "two"),
+        ({"one": "1", "two": "1"}, {"one": "2", "two": "2"}, "o/r"),
+        ({"one": "1", "two": "1"}, {"one": "1"}, "o/r"),
+        ({}, {"one": "1"}, "one"),
+        ({}, {"one": "1", "two": "1"}, "o/r"),
+    ],
+)
+def test_of_several_objects_the_one_whose_part_is_new_is_to_blame(
+    before: dict[str, str], after: dict[str, str], guilty: str
+) -> None:
+    play = Play().started().change([(CDS, made_of("1", **before))])
+    play << Sent(CDS, {"r": "1"}) >> Ack(CDS)
+    play.change([(CDS, made_of("2", **after))]) << Sent(CDS, {"r": "2"}) >> Nack(CDS) << NOTHING
+    assert [each.origin for each in play.guilty] == [guilty]
 
 
 def test_a_message_that_names_nobody_is_bisected() -> None:

@@ -136,7 +136,7 @@ class TypeState:
             if others:
                 self.maybe[name] = others
             self.look.add(name)  # it may have changed meanwhile
-            self.rejected[name] = Rejected(name, new.version, message, now, new.origin)
+            self.rejected[name] = Rejected(name, new.version, message, now, blamed(new, before))
             return self.rejected[name]
         return None
 
@@ -166,6 +166,13 @@ class TypeState:
             error=self._error,
             rejected=tuple(self.rejected[name] for name in sorted(self.rejected)),
         )
+
+
+def blamed(new: Resource, before: Held | None) -> object:
+    """The one object whose part the proxy had not accepted; else whom the whole comes from."""
+    good = () if before is None or isinstance(before, str) else before.parts
+    fresh = {origin for origin, _ in set(new.parts).difference(good)}
+    return fresh.pop() if len(fresh) == 1 else new.origin
 
 
 NAMED = 8

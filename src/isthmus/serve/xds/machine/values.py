@@ -36,6 +36,7 @@ class Framed(NamedTuple):
     any_chunk: bytes
     clusters: tuple[str, ...] | None = ()
     origin: object = None
+    parts: tuple[tuple[object, str], ...] = ()
 
 
 UNKNOWN: Final = Framed("", "", b"", b"")
