@@ -81,6 +81,10 @@ class World:
         where = name_in(where) if isinstance(where, str) else where
         self.db.commit([self._row(where, written)])
 
+    def remove(self, where: Name) -> None:
+        """Delete an object that was written as a document."""
+        self.db.commit([self._gone(where)])
+
     def link(self, name: str, trust_domain: str = "", cluster_domain: str = "") -> None:
         """Link a cluster, or unlink it if nothing is said of it."""
         cluster = Cluster(trust_domain, cluster_domain) if trust_domain else None
