@@ -18,8 +18,12 @@ import pytest
 import yaml
 
 from isthmus.aio import SystemClock
+from isthmus.cli import kubeconfig
+from isthmus.cli.cluster import Cluster
+from isthmus.cli.commands.explain import ask as explain
 from tests.lab import topologies as t
 from tests.lab.conformance.cases import TESTS, Ask, Conformance
+from tests.lab.conformance.client import CALL
 from tests.lab.conformance.report import report
 from tests.lab.conformance.world import CONSUMER, MESH, Manifest, base
 from tests.support.lab import LabProcess
@@ -76,6 +80,8 @@ class Mesh:
         self._clients: dict[tuple[str, str], Client] = {}
         pods = lab.get("pods", "-n", MESH, "-l", "version=v2")["items"]
         self._ips = {"{echo-v2}": pods[0]["status"]["podIP"]}
+        access = kubeconfig.load(str(lab.state / "kubeconfig")).access(None)
+        self._admin = Cluster(access).listener("admin", None)
 
     def __enter__(self) -> Self:
         return self
@@ -103,6 +109,18 @@ class Mesh:
             }  # fmt: skip
             answers += self._client(one.client, one.namespace).ask([request])
         return answers
+
+    def explain(self, one: Ask) -> dict[str, Any]:
+        """What the control plane says would come of a request."""
+        calls = one.protocol == "grpc"
+        query = {
+            "from": f"{one.namespace}/deploy/{one.client}",
+            "to": f"{self._ips.get(one.host, one.host)}:{one.port}",
+            "path": CALL if calls else one.path,
+            "headers": "\n".join(f"{name}: {value}" for name, value in one.headers),
+            "session": one.protocol,
+        }
+        return explain(self._admin, query)
 
     def _client(self, name: str, namespace: str) -> Client:
         key = name, namespace
@@ -168,6 +186,20 @@ async def agreed(mesh: Mesh, test: Conformance) -> list[str]:
     return wrong
 
 
+def otherwise(mesh: Mesh, test: Conformance) -> Iterator[str]:
+    """In what `isthmus explain` tells otherwise of what real Envoys were just seen to do."""
+    for one in test.asks if not test.shares else ():
+        found = mesh.explain(one)
+        said, ends = found["verdict"], found.get("ends", ())
+        pods = [line["text"] for end in ends for line in end["lines"] if line["part"] == "endpoint"]
+        if said.get("status", 200) != one.status:
+            yield f"{one.path}: {said}, not {one.status}"
+        if one.location and said["text"] != f"to {one.location}":
+            yield f"{one.path}: {said}, not to {one.location}"
+        if one.pod and not all(text.startswith(f"Pod {MESH}/{one.pod}-") for text in pods):
+            yield f"{one.path}: {pods}, not {one.pod}"
+
+
 def off(mesh: Mesh, test: Conformance) -> dict[str, float]:
     """Nothing once the shares of a batch were right; else those of the last."""
     shares: dict[str, float] = {}
@@ -190,6 +222,7 @@ async def test_the_mesh_conforms(test: Conformance, mesh: Mesh) -> None:
         mesh.apply(*test.routes)
     try:
         assert not await agreed(mesh, test)
+        assert not list(otherwise(mesh, test))
         if test.shares:
             assert not off(mesh, test)
     finally:

@@ -173,12 +173,14 @@ class _Way:
             case "tcp":
                 return RawBytes()
         calls = session == "grpc"
-        headers = (("content-type", "application/grpc"),) if calls else ()
+        kind = (("content-type", "application/grpc"),) if calls else ()
+        hosts = [value for name, value in asked.headers if name.lower() == "host"]
+        headers = [each for each in asked.headers if each[0].lower() != "host"]
         return HttpRequest(
             asked.method.upper() or ("POST" if calls else "GET"),
-            to.authority,
+            hosts[0] if hosts else to.authority,
             asked.path or "/",
-            (*headers, *asked.headers),
+            (*kind, *headers),
             version=2 if calls or isinstance(protocol, Http2) else 1,
         )
 
