@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from isthmus.aio import Latest
+from isthmus.dialects.grpc import GrpcDialect
 from isthmus.engine import Change, Delete, Put
 from isthmus.ir.names import Origin
 from isthmus.mesh.census import CensusKey
@@ -59,9 +60,18 @@ def rows(nacked: Iterable[Nacked], kinds: Registry) -> Rows:
     guilty: dict[CensusKey, list[Nacked]] = {}
     for one in nacked:
         key = guilty_of(one.origin, kinds)
-        if key is not None:
+        if key is not None and _counts(one, key):
             guilty.setdefault(key, []).append(one)
     return {key: tuple(_rejections(several)) for key, several in guilty.items()}
+
+
+def _counts(one: Nacked, key: CensusKey) -> bool:
+    """Whether a rejection is told on the object.
+
+    An Envoy is what its agent started. A gRPC process is any program of a workload that may ask for
+    whatever there is, so its word counts in its own namespace alone; `proxy status` has it anyway.
+    """
+    return one.dialect != GrpcDialect.name or one.proxy.rpartition(".")[2] == key.namespace
 
 
 def guilty_of(origin: object, kinds: Registry) -> CensusKey | None:

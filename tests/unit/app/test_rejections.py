@@ -32,6 +32,16 @@ def test_one_row_per_object_one_rejection_per_resource() -> None:
     }
 
 
+def test_the_word_of_a_program_counts_in_its_own_namespace() -> None:
+    def told(dialect: str, proxy: str) -> bool:
+        one = nacked(proxy, CLUSTER, "c")._replace(dialect=dialect)
+        return KEY in rows([one], BUILT_IN)
+
+    assert told("grpc", "a.b.shop")
+    assert not told("grpc", "a.shop.pay")
+    assert told("envoy", "a.pay")
+
+
 def test_what_no_object_wrote_is_nobody_s_fault() -> None:
     told = [nacked("a", CLUSTER, "app", origin) for origin in (None, Default("http"), "text")]
     assert rows(told, BUILT_IN) == {}

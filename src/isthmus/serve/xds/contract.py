@@ -149,3 +149,5 @@ class Nacked(NamedTuple):
     since: float
     """Seconds since 1970."""
     origin: object
+    dialect: str = ""
+    """Of the proxy."""

@@ -95,6 +95,7 @@ def nacked(link: Link, clock: Clock) -> tuple[Nacked, ...]:
             one.message,
             date(one.at).timestamp(),
             one.origin,
+            link.proxy.dialect.name,
         )
         for url, one in link.machine.rejections()
     )
