@@ -1,9 +1,10 @@
 """What of a Service's annotations means nothing, or is not done by proxies: in its conditions.
 
 isthmus.dev/Annotations  False names annotations that are not understood
+isthmus.dev/AppProtocol  False names ports whose protocol nobody knows: they are opaque (decision 2)
 isthmus.dev/Supported    False names what proxies in scope will not do as it is written
 
-Both are there only while they have something to say. Shares of federated Services are told by
+All are there only while they have something to say. Shares of federated Services are told by
 their own controller.
 """
 
@@ -20,6 +21,7 @@ from isthmus.engine import View, query
 from isthmus.ir.names import Ref
 from isthmus.mesh.census import Place
 from isthmus.mesh.mirrors import mirrored
+from isthmus.mesh.opaque import DECLARED
 from isthmus.mesh.tables import SERVICES
 from isthmus.model.annotations import parent_warnings
 from isthmus.model.core import Service
@@ -27,7 +29,11 @@ from isthmus.model.key import ObjectKey
 
 ANNOTATIONS: Final = "isthmus.dev/Annotations"
 SUPPORTED: Final = "isthmus.dev/Supported"
-OURS: Final = (ANNOTATIONS, SUPPORTED)
+APP_PROTOCOL: Final = "isthmus.dev/AppProtocol"
+OURS: Final = (ANNOTATIONS, APP_PROTOCOL, SUPPORTED)
+
+OPAQUE: Final = ("linkerd.io/tcp", "linkerd.io/opaque")
+"""Protocols that ask for what an unknown one gets."""
 
 _ASKING: Final = (
     "balancer.linkerd.io/",
@@ -55,11 +61,18 @@ def plan(db: View, key: ObjectKey) -> Plan:
     return update("services", key, row, row.status.conditions, wanted, OURS)
 
 
+def _known(said: str) -> bool:
+    return not said or said.lower() in DECLARED or said.lower() in OPAQUE
+
+
 def _says(db: View, key: ObjectKey, row: Service) -> Iterator[Says]:
     asks = any(name.startswith(_ASKING) for name in row.metadata.annotations)
     wrong = list(parent_warnings(row.metadata.annotations)) if asks else []
     if wrong:
         yield Says(ANNOTATIONS, False, "Invalid", listed(wrong))
+    if strange := [each for each in row.spec.ports if not _known(each.app_protocol)]:
+        told = [f"port {each.port}: {each.app_protocol!r} is taken as opaque" for each in strange]
+        yield Says(APP_PROTOCOL, False, "UnknownProtocol", listed(told))
     if asks or mirrored(db, key) is not None:
         mine = Ref(key.cluster, "", "Service", key.namespace, key.name)
         for one in supported(parent_faults(db, mine)):

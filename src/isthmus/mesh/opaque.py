@@ -29,7 +29,7 @@ from isthmus.model.key import ObjectKey
 
 Ranges = tuple[tuple[int, int], ...]
 
-_DECLARED: Final = frozenset({"http", "kubernetes.io/ws", "kubernetes.io/h2c", "grpc"})
+DECLARED: Final = frozenset({"http", "kubernetes.io/ws", "kubernetes.io/h2c", "grpc"})
 """Values of `appProtocol` that name a protocol the mesh speaks; any other one means opaque."""
 
 _MOST: Final = 4096
@@ -166,7 +166,7 @@ def service_declares(db: View, service: ObjectKey, port: int) -> bool | None:
         return None
     said = [each.app_protocol.lower() for each in row.spec.ports if each.port == port]
     if any(said):
-        return not _DECLARED.intersection(said)
+        return not DECLARED.intersection(said)
     return False if declares_protocol(db, service, port) else None
 
 

@@ -286,3 +286,24 @@ async def test_services_name_annotations_that_mean_nothing(cluster: Cluster) -> 
     await cluster.update("services", "cart", {"metadata": {"annotations": {key: "consecutive"}}})
     await cluster.settle()
     assert not (await cluster.get("services", "cart") or {})["status"].get("conditions")
+
+
+async def test_a_protocol_that_nobody_knows_is_told(cluster: Cluster) -> None:
+    ports = [
+        {"name": "a", "port": 80, "appProtocol": "kubernetes.io/h2c"},
+        {"name": "b", "port": 81, "appProtocol": "a.example/own"},
+        {"name": "c", "port": 82, "appProtocol": "linkerd.io/tcp"},
+        {"name": "d", "port": 83},
+    ]
+    await cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "cart", "namespace": "shop"},
+            "spec": {"ports": ports},
+        }
+    )
+    await cluster.settle()
+    [one] = (await cluster.get("services", "cart") or {})["status"]["conditions"]
+    assert (one["type"], one["reason"]) == ("isthmus.dev/AppProtocol", "UnknownProtocol")
+    assert one["message"] == "port 81: 'a.example/own' is taken as opaque"
