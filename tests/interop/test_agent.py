@@ -24,6 +24,7 @@ from isthmus.agent import Agent, Place, Seat, Wires, Workload, binary, redirect
 from isthmus.agent.contract import Means
 from isthmus.agent.tunnel import Peer
 from isthmus.aio import SystemClock
+from isthmus.app.host import dialling
 from isthmus.ca import Account, Trust, chains, server_leaf, tls
 from isthmus.errors import DeadlineExceeded, UserFault
 from isthmus.lab.network.namespace import Namespace
@@ -101,10 +102,7 @@ class Xds:
 
 
 async def connect(port: int) -> socket.socket:
-    made = socket.socket()
-    made.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
-    return made
+    return await dialling(f"127.0.0.1:{port}")()
 
 
 class World:

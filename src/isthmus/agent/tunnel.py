@@ -14,11 +14,11 @@ import ssl
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from isthmus.agent.contract import Dial
 from isthmus.aio import Clock, Log, deadline
-from isthmus.aio.pipe import Streams, carry
+from isthmus.aio.pipe import Streams, carry, close
 from isthmus.aio.supervise import describe, foreseen
 
 PATIENCE: Final = 10.0
@@ -117,7 +117,11 @@ class Tunnel:
         shown = self._secure() if self._secure is not None else None
         async with deadline(self._clock, PATIENCE, "reaching the control plane"):
             outer = await self._connect(shown)
-        inner = Streams(*await asyncio.open_connection(sock=accepted.dup()))
+        try:
+            inner = await _streams(accepted.dup())
+        except BaseException:
+            close(outer)
+            raise
         lasts = LONGEST if shown is None else max(1.0, min(LONGEST, shown.lasts - MARGIN))
         ring = self._clock.call_later(lasts, inner.writer.close)
         try:
@@ -127,20 +131,20 @@ class Tunnel:
 
     async def _connect(self, shown: Shown | None) -> Streams:
         made = await self._dial()
-        try:
-            if shown is None:
-                return Streams(*await asyncio.open_connection(sock=made))
-            return Streams(
-                *await asyncio.open_connection(
-                    sock=made,
-                    ssl=shown.context,
-                    server_hostname=shown.name,
-                    ssl_shutdown_timeout=FAREWELL,
-                )
-            )
-        except BaseException:
-            made.close()
-            raise
+        if shown is None:
+            return await _streams(made)
+        return await _streams(
+            made, ssl=shown.context, server_hostname=shown.name, ssl_shutdown_timeout=FAREWELL
+        )
+
+
+async def _streams(made: socket.socket, **secure: Any) -> Streams:  # noqa: ANN401  # asyncio's own
+    """The halves of a connection; a socket that comes to nothing is closed."""
+    try:
+        return Streams(*await asyncio.open_connection(sock=made, **secure))
+    except BaseException:
+        made.close()
+        raise
 
 
 def peer_of(accepted: socket.socket) -> Peer:
