@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final, assert_never
 
 import msgspec
@@ -164,8 +165,12 @@ def _range(cidr: str) -> pb.Principal:
     return pb.Principal(direct_remote_ip=cidr_range(cidr))
 
 
+@lru_cache(maxsize=1 << 12)
 def cidr_range(cidr: str) -> address.CidrRange:
-    """A network; host bits do not count, a single address is a network of one."""
+    """A network; host bits do not count, a single address is a network of one.
+
+    Remembered, so nobody may change it: each port of each EgressNetwork names the same ones again.
+    """
     found = ipaddress.ip_network(cidr, strict=False)
     return address.CidrRange(
         address_prefix=str(found.network_address), prefix_len=UInt32Value(value=found.prefixlen)
