@@ -102,6 +102,14 @@ OBJECTS: tuple[Compact, ...] = (
             "mirror.linkerd.io/remote-svc-fq-name": "smiley.faces.svc.cluster.local",
         },
     },
+    {
+        "svc": "faces/peers", "ip": "None", "selector": {"app": "smiley"},
+        "ports": [{"port": 8000, "name": "web"}],
+    },
+    {
+        "slice": "faces/peers-1", "svc": "peers", "ports": [{"port": 8000, "name": "web"}],
+        "eps": [{"ip": "10.1.1.1", "pod": "smiley-1"}],
+    },
     {"egress": "linkerd-egress/all", "policy": "Deny"},
     {
         "route": "faces/api", "egress": "all", "of": "linkerd-egress", "port": 80,
@@ -112,8 +120,14 @@ OBJECTS: tuple[Compact, ...] = (
 
 def faces(*more: Compact) -> World:
     """The mesh, and more objects."""
-    settings = {"cluster_domain": DOMAIN, "trust_domain": DOMAIN, "cluster_networks": INSIDE}
-    return World(*OBJECTS, *more, **settings)
+    return World(
+        *OBJECTS,
+        *more,
+        cluster_domain=DOMAIN,
+        trust_domain=DOMAIN,
+        cluster_networks=INSIDE,
+        service_networks=("10.96.0.0/16",),
+    )
 
 
 def explain(world: World, sender: str, to: str, **said: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 
 import msgspec
 
@@ -19,11 +20,11 @@ from isthmus.mesh.names import canonical_ip
 from isthmus.mesh.outbound import parent_ref
 from isthmus.mesh.pods import pod_ips
 from isthmus.mesh.resolution import service_named
-from isthmus.mesh.scope import ports_of
+from isthmus.mesh.scope import instances, ports_of, refused_networks
 from isthmus.mesh.settings import settings
-from isthmus.mesh.tables import PODS, SERVICES, SERVICES_BY_IP, Address
+from isthmus.mesh.tables import PODS, SERVICE_PODS, SERVICES, SERVICES_BY_IP, Address
 from isthmus.mesh.targets import headless
-from isthmus.mesh.workloads import external_ref, own_ports, pod_ref
+from isthmus.mesh.workloads import external_ref, is_pod, own_ports, pod_ref, workload_key
 from isthmus.model.key import ObjectKey
 
 DEFAULT_PORT = 80
@@ -116,12 +117,12 @@ def _named_service(db: View, who: Client, name: str) -> ObjectKey | None:
 
 
 def _to_service(db: View, who: Client, to: To, service: ObjectKey, ip: str) -> Destination:
+    """By its ClusterIP; of one that has none, the endpoint whose address the client was given."""
+    namespace = who.where.namespace
     port = to.port or _only_port(db, service)
-    name = OutboundName(parent_ref(service), port, who.where.namespace)
-    whom = None
-    if headless(db, service) and who.beside is not Beside.ENVOY:
-        whom = _holder(db, who, ip, port)
-    return Destination(to.host, ip, port, name if whom is None else None, whom)
+    if headless(db, service):
+        return _to_address(db, who, msgspec.structs.replace(to, port=port), ip)
+    return Destination(to.host, ip, port, OutboundName(parent_ref(service), port, namespace))
 
 
 def _only_port(db: View, service: ObjectKey) -> int:
@@ -148,6 +149,24 @@ def _holder(db: View, who: Client, ip: str, port: int) -> Ref | None:
             return external_ref(workload)
         case _:
             return None
+
+
+def instance_of(db: View, workload: Ref, ip: str, port: int) -> OutboundName | None:
+    """The port of a headless Service that an address is an endpoint of."""
+    if not is_pod(workload):
+        return None
+    for service in SERVICE_PODS.selectors(db, workload_key(workload)):
+        for name in ports_of(db, service):
+            if any((one.ip, one.port) == (ip, port) for one in instances(db, name)):
+                return name
+    return None
+
+
+def is_refused(db: View, who: Client, ip: str) -> bool:
+    """Whether only Services have such addresses, so that Envoys close what is none's."""
+    address = ip_address(ip)
+    networks = (ip_network(each) for each in refused_networks(db, who.where.cluster))
+    return who.beside is Beside.ENVOY and any(address in each for each in networks)
 
 
 def dialled(db: View, to: Destination) -> str:

@@ -107,15 +107,19 @@ def behind_gateway(db: View, name: TargetId, gateway: Endpoint) -> tuple[Reached
     return tuple(found)
 
 
-def of_workload(db: View, who: Client, workload: Ref, ip: str, port: int) -> Reached | None:
-    """A pod or workload that is dialled by its own address: Envoy lets that pass as it comes."""
-    key = workload_key(workload)
+def of_workload(
+    db: View, who: Client, workload: Ref, to: tuple[str, int], *, instance: bool = False
+) -> Reached | None:
+    """A pod or workload that is dialled by its own address.
+
+    Envoys let that pass as it comes, unless it is an `instance` of a headless Service.
+    """
     find = pod_endpoint if is_pod(workload) else workload_endpoint
-    one = find(db, key, ip, port)
+    one = find(db, workload_key(workload), *to)
     if one is None:
         return None
-    plain = who.beside in (Beside.ENVOY, Beside.NOTHING)
-    return Reached(one, workload.cluster, not plain and one.identity is not None)
+    plain = who.beside is Beside.ENVOY and not instance
+    return Reached(one, workload.cluster, not plain and _by_tls(who, one))
 
 
 # ------------------------------------------------------------------------------------- ends

@@ -9,7 +9,13 @@ from functools import partial
 import msgspec
 
 from isthmus.app.explain.client import Beside, Client, NoSuch, client, named
-from isthmus.app.explain.destination import Destination, destination, dialled
+from isthmus.app.explain.destination import (
+    Destination,
+    destination,
+    dialled,
+    instance_of,
+    is_refused,
+)
 from isthmus.app.explain.ends import (
     Reached,
     behind_gateway,
@@ -78,8 +84,17 @@ class _Way:
             return self._from_abroad(who, to)
         if to.name is None and to.workload is not None:
             return self._straight(who, to, to.workload, self._request(to, None))
-        refused = self._out_of_scope(who, to)
+        refused = self._closed(who, to)
         return self._ended(refused) if refused is not None else self._routed(who, to)
+
+    def _closed(self, who: Client, to: Destination) -> Verdict | None:
+        """What an Envoy closes before it asks any route."""
+        if to.name is not None and to.name.parent.kind == "Service":
+            return self._out_of_scope(who, to.name)
+        if not is_refused(self._db, who, to.ip):
+            return None
+        self._say("service", "none", "only Services have such addresses, and none has this one")
+        return Verdict(Outcome.REFUSED, "the connection is closed", words(INSIDE, self._home))
 
     def _say(self, part: str, what: str, text: str) -> None:
         self._lines.append(Line(part, what, text))
@@ -104,19 +119,26 @@ class _Way:
 
     def _straight(self, who: Client, to: Destination, whom: Ref, request: Request) -> Explained:
         """To a pod by its own address: no Service's routes are asked."""
-        found = of_workload(self._db, who, whom, to.ip, to.port)
+        envoy = who.beside is Beside.ENVOY
+        of = instance_of(self._db, whom, to.ip, to.port) if envoy else None
+        refused = self._out_of_scope(who, of) if of is not None else None
+        if refused is not None:
+            return self._ended(refused)
+        socket = (to.ip, to.port)
+        found = of_workload(self._db, who, whom, socket, instance=of is not None)
         if found is None:
             raise NoSuch(f"nothing is known of who has {to.ip}")
-        self._say("service", "none", "a workload's own address has no routes")
+        what = words(Origin(of.parent, port=of.port), self._home) if of is not None else "none"
+        self._say("service", what, "a workload's own address has no routes")
         return self._ends(who, (found,), request)
 
-    def _out_of_scope(self, who: Client, to: Destination) -> Verdict | None:
+    def _out_of_scope(self, who: Client, name: OutboundName) -> Verdict | None:
         """Only Envoys are told all at once, and so have a scope (decision 17)."""
-        if who.workload is None or who.beside is not Beside.ENVOY or to.name is None:
+        if who.workload is None or who.beside is not Beside.ENVOY:
             return None
         wanted = scope(self._db, who.workload)
         left_out = out_of_scope(self._db, self._home, wanted)
-        if OutboundName(to.name.parent, to.name.port, "") not in left_out:
+        if OutboundName(name.parent, name.port, "") not in left_out:
             return None
         names = ",".join(f"{each.namespace}/{each.name}" for each in wanted)
         text = f"{UPSTREAMS}: {names} does not hold it, so it is never dialled"
@@ -137,7 +159,7 @@ class _Way:
             case decide.Forward() as forward:
                 return self._forwarded(who, forward)
             case decide.ToOriginal(request=leaving) if to.workload is not None:
-                found = of_workload(self._db, who, to.workload, to.ip, to.port)
+                found = of_workload(self._db, who, to.workload, (to.ip, to.port))
                 return self._ends(who, (found,) if found is not None else (), leaving)
             case decide.ToOriginal(source=source):
                 nobodys = source == INSIDE
