@@ -30,19 +30,19 @@ def everything() -> str:
     """What the agent makes of all counters, in all their families."""
     page = "envoy_server_live{} 1\n"
     for route in (HTTP, GRPC):
-        page += counted("outbound_http", route, BACKEND, "", "200", "0", "-", "2", "smiley")
-        page += counted("outbound_http", route, BACKEND, "", "503", "14", "URX", "3", "smiley")
-        page += counted("outbound_http", route, BACKEND, "", "503", "", "UF", "1", "smiley")
-        page += counted("outbound_try", route, BACKEND, "", "503", "14", "-")
-        page += timed("outbound_http", route, BACKEND, "", "smiley")
+        page += counted("outbound_http", route, BACKEND, "200", "0", "-", "2", "smiley")
+        page += counted("outbound_http", route, BACKEND, "503", "14", "URX", "3", "smiley")
+        page += counted("outbound_http", route, BACKEND, "503", "", "UF", "1", "smiley")
+        page += counted("outbound_try", route, BACKEND, "503", "14", "-")
+        page += timed("outbound_http", route, BACKEND)
     for kind in ("TCPRoute", "TLSRoute"):
         route = HTTP.replace("HTTPRoute", kind)
         for what in (CONNECTED, ENDED):
             page += counted("outbound_tcp", route, BACKEND, what, "-", IP, "80", "a.example")
-    page += counted("inbound_http", SERVED, SERVER, "", "200", "", "-", "8080", "default/x", "me")
-    page += counted("inbound_http", SERVED, SERVER, "", "403", "", "-", "8080", "", "me")
-    page += counted("inbound_http", SERVED, SERVER, LIMIT, "429", "", "RL", "8080", "", "me")
-    page += counted("inbound_http", "", SERVER, "", "404", "", "NR", "8080", "", "")
+    page += counted("inbound_http", SERVED, "200", "", "-", "8080", "default/x", "me")
+    page += counted("inbound_http", SERVED, "403", "", "-", "8080", "", "me")
+    page += counted("inbound_http", f"{SERVED}|{LIMIT}", "429", "", "RL", "8080", "", "me")
+    page += counted("inbound_lost", SERVER, "8080", "")
     page += timed("inbound_http", SERVED)
     for opened, what in ((f"{SERVER}|default|x", CONNECTED), (f"{SERVER}||", ENDED)):
         page += counted("inbound_tcp", opened, what, "-", "80", "", "me")

@@ -59,6 +59,8 @@ def _ours(page: Page, name: str, sample: Sample, ip: str) -> None:
             outbound.connection(page, groups, sample.value)
         case "inbound_http":
             inbound.request(page, groups, sample.value, ip)
+        case "inbound_lost":
+            inbound.lost(page, groups, sample.value, ip)
         case "inbound_tcp":
             inbound.connection(page, groups, sample.value, ip)
 

@@ -42,22 +42,19 @@ def _target(ip: str, port: str) -> Labels:
 
 def request(page: Page, groups: Sequence[str], value: float, ip: str) -> None:
     """Requests that ended."""
-    if len(groups) < 9:
+    if len(groups) < 7 or not groups[0]:
         return
-    served, server, limit, code, grpc, flags, port, authz, *rest = groups
-    known = bool(served)
-    door = _door(ip, port, _SERVED if known else _OPENED, served or server)
+    served, code, grpc, flags, port, authz, *rest = groups
+    door = _door(ip, port, _SERVED, served)
     tls = words.tls(";".join(rest))
     _answered(page, door, tls, (code, grpc), value)
     before = (*door.target, *door.server)
     allowed = words.authorization(authz, door.opened)
-    if not known:
-        if "NR" in flags.split(","):
-            page.count("inbound_http_route_not_found", (*before, *tls), value)
-    elif allowed is not None:
+    if allowed is not None:
         page.count("inbound_http_authz_allow", (*before, *door.route, *allowed, *tls), value)
     elif code == "403" or grpc in _REFUSED:
         page.count("inbound_http_authz_deny", (*before, *door.route, *tls), value)
+    limit = "|".join(served.split("|")[len(_SERVED) :])
     if limit and "RL" in flags.split(","):
         said = words.labelled(words.LIMIT, limit)
         page.count("inbound_http_local_ratelimit", (*before, *said, *tls), value)
@@ -74,6 +71,18 @@ def _answered(page: Page, door: _Door, tls: Labels, end: tuple[str, str], value:
     )
     page.count("request", before, value)
     page.count("response", (*before, *told), value)
+
+
+def lost(page: Page, groups: Sequence[str], value: float, ip: str) -> None:
+    """Requests that no route is for."""
+    if len(groups) < 3:
+        return
+    server, port, *rest = groups
+    door = _door(ip, port, _OPENED, server)
+    tls = words.tls(";".join(rest))
+    _answered(page, door, tls, ("404", ""), value)
+    before = (*door.target, *door.server)
+    page.count("inbound_http_route_not_found", (*before, *tls), value)
 
 
 def duration(page: Page, part: str, packed: str, bound: str, value: float) -> None:

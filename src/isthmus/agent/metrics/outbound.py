@@ -39,8 +39,9 @@ class _Way(NamedTuple):
         return f"outbound_{'grpc' if self.grpc else 'http'}_route"
 
 
-def _way(route: str, cluster: str, original: str) -> _Way:
+def _way(route: str, cluster: str) -> _Way:
     labels = words.labelled((*words.PARENT, *words.ROUTE), route)
+    original = "|".join(route.split("|")[len(labels) :])
     backend = cluster if "|" in cluster else _at(original, dict(labels)["parent_port"])
     return _Way(labels, words.labelled(words.BACKEND, backend), bool(cluster))
 
@@ -84,14 +85,14 @@ def _end(way: _Way, code: str, grpc: str, flags: str) -> _End:
 
 def request(page: Page, groups: Sequence[str], value: float) -> None:
     """Requests that ended, with all their attempts."""
-    if len(groups) < 8:
+    if len(groups) < 7:
         return
-    route, cluster, original, code, grpc, flags, attempts, *rest = groups
+    route, cluster, code, grpc, flags, attempts, *rest = groups
     if error := words.error(flags):
         page.count("outbound_http_errors", (("error", _fault(error)),), value)
     if not route:
         return
-    way = _way(route, cluster, original)
+    way = _way(route, cluster)
     end = _end(way, code, grpc, flags)
     hosted = (*way.route, ("hostname", words.host(";".join(rest))))
     page.count(f"{way.family}_request_statuses", (*hosted, *end.labels), value)
@@ -115,10 +116,10 @@ def _fault(error: str) -> str:
 
 def attempt(page: Page, groups: Sequence[str], value: float) -> None:
     """Attempts that failed."""
-    if len(groups) < 6 or not groups[0]:
+    if len(groups) < 5 or not groups[0]:
         return
-    route, cluster, original, code, grpc, flags = groups[:6]
-    way = _way(route, cluster, original)
+    route, cluster, code, grpc, flags = groups[:5]
+    way = _way(route, cluster)
     end = _end(way._replace(sent=True), code, grpc, flags)
     labels = (*way.route, *way.backend, *end.labels)
     page.count(f"{way.family}_backend_response_statuses", labels, value)
@@ -126,14 +127,14 @@ def attempt(page: Page, groups: Sequence[str], value: float) -> None:
 
 def duration(page: Page, part: str, groups: Sequence[str], bound: str, value: float) -> None:
     """A part of a histogram: of requests, and of the backends where they ended."""
-    if len(groups) < 4 or not groups[0]:
+    if len(groups) < 2 or not groups[0]:
         return
-    route, cluster, original, *rest = groups
-    way = _way(route, cluster, original)
+    route, cluster = groups[:2]
+    way = _way(route, cluster)
     le = (("le", words.seconds(bound)),) if part == "_bucket" else ()
     value = value / 1000 if part == "_sum" else value
     if page.fine or not le or le[0][1] in REQUESTS:
-        labels = (*way.route, ("hostname", words.host(";".join(rest))), *le)
+        labels = (*way.route, ("hostname", ""), *le)  # one histogram for each would be many
         page.add(f"{way.family}_request_duration_seconds", "histogram", labels, value, part)
     if way.sent and (page.fine or not le or le[0][1] in BACKENDS):
         labels = (*way.route, *way.backend, *le)
@@ -146,7 +147,7 @@ def connection(page: Page, groups: Sequence[str], value: float) -> None:
     if len(groups) < 7 or not groups[0]:
         return
     route, cluster, what, flags, ip, port, *rest = groups
-    way = _way(route, cluster, "")
+    way = _way(route, cluster)
     said = dict(way.route)
     by_name = said["route_kind"] == "TLSRoute" or said["route_name"].startswith("tls-egress-")
     if by_name:

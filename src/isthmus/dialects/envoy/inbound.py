@@ -306,13 +306,11 @@ def _way(way: Way, found: Inbound) -> Iterator[pb_route.Route]:
         stats.server_labels(found.source, found.port),
         _route_labels(way.route),
         stats.open_labels(rbac.opened_by(both)),
+        stats.limit_labels(found.rate_limit) if found.rate_limit is not None else (),
     )
     for wire in _onward(way):
         wire.name = "/".join(filter(None, stats.route_labels(way.route.source)))
         wire.metadata.CopyFrom(labelled(labels))
-        if found.rate_limit is not None:
-            limit = stats.joined(stats.limit_labels(found.rate_limit))
-            wire.metadata.filter_metadata["isthmus"].update({"limit": limit})
         if way.route.authorizations:
             wire.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(rbac.per_route(both))
         if found.rate_limit is not None and not wire.HasField("route"):

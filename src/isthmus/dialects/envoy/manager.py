@@ -76,7 +76,7 @@ def _manager(
     side: str,
     codec: Manager.CodecType.ValueType,
     filters: Iterable[hcm.HttpFilter],
-    log: accesslog.AccessLog,
+    logs: Iterable[accesslog.AccessLog],
 ) -> Manager:
     """What both sides have in common: as little of the proxy to be seen as can be.
 
@@ -87,7 +87,7 @@ def _manager(
         stat_prefix=side,
         codec_type=codec,
         http_filters=filters,
-        access_log=[log],
+        access_log=logs,
         upgrade_configs=[Manager.UpgradeConfig(upgrade_type="websocket")],
         http_protocol_options=protocol.Http1ProtocolOptions(accept_http_10=True),
         http2_protocol_options=protocol.Http2ProtocolOptions(allow_connect=True),
@@ -148,7 +148,7 @@ def client_side(
 
     `denies`: some of them may be refused though nobody said that they are gRPC.
     """
-    wire = _manager("outbound", codec, [_router([count.attempts])], count.requests)
+    wire = _manager("outbound", codec, [_router([count.attempts])], [count.requests])
     wire.local_reply_config.CopyFrom(NOT_FOUND_GRPC)
     if denies:
         wire.local_reply_config.MergeFrom(DENIED_GRPC)
@@ -162,7 +162,7 @@ def client_side(
 def server_side(routes: str, codec: Manager.CodecType.ValueType = Manager.AUTO) -> pb.Filter:
     """Requests for the application. It learns who calls; what a caller says of that is removed."""
     filters = [_RBAC, *limits.sleeping(), _ROUTER]
-    wire = _manager("inbound", codec, filters, stats.INBOUND_HTTP)
+    wire = _manager("inbound", codec, filters, [stats.INBOUND_HTTP, stats.INBOUND_LOST])
     wire.local_reply_config.CopyFrom(NOT_FOUND_GRPC)
     wire.rds.CopyFrom(hcm.Rds(config_source=ADS, route_config_name=routes))
     wire.forward_client_cert_details = Manager.SANITIZE_SET

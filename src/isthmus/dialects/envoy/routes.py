@@ -256,18 +256,18 @@ def metadata(parent: Parent, source: Source, rule: Rule | None = None) -> base.M
     """Labels as metrics take them (see `stats`).
 
     `labels` is all of them. Where the port is only known when a request comes, they are put
-    together of `parent`, the port and `route`. `backend` is where a rule sends to whose requests go
-    where they were going.
+    together of `parent`, the port and `route`. Of rules whose requests go where they were going the
+    backend stands behind the route.
     """
     before = stats.parent_labels(parent.ref, parent.port, parent.name)
-    after = stats.route_labels(source)
+    after: tuple[str, ...] = stats.route_labels(source)
+    backends = rule.backends if rule is not None else ()
+    if backends and all(isinstance(one, OriginalDst) for one in backends):
+        after = (*after, *stats.backend_labels(backends[0].source))
     said = Struct()
     said.update({"labels": stats.joined(before, after)})
     if parent.ref is not None and not parent.port:
         said.update({"parent": stats.joined(before[:4]), "route": stats.joined(("",), after)})
-    backends = rule.backends if rule is not None else ()
-    if backends and all(isinstance(one, OriginalDst) for one in backends):
-        said.update({"backend": stats.joined(stats.backend_labels(backends[0].source))})
     return base.Metadata(filter_metadata={"isthmus": said})
 
 

@@ -5,26 +5,29 @@ every request. So there is one, `labels`, a text of groups between semicolons. W
 beforehand lies in the metadata of routes, clusters and chains, its parts joined by bars:
 
     route        parent_group|parent_kind|parent_namespace|parent_name|parent_port|
-                 parent_section_name|route_group|route_kind|route_namespace|route_name
+                 parent_section_name|route_group|route_kind|route_namespace|route_name, and the
+                 backend behind it, where requests go where they were going
     backend      backend_group|backend_kind|backend_namespace|backend_name|backend_port|
-                 backend_section_name: of the cluster, or else of the route
+                 backend_section_name: of the cluster, which for some is only `-`
     server       srv_group|srv_kind|srv_name|srv_port
     served       server|route_group|route_kind|route_name|open_kind|open_name: the latter of who
-                 lets everybody in, "" where rules ask
+                 lets everybody in, "" where rules ask; and the limit behind it, where there is one
     opened       server|open_kind|open_name
     limit        ratelimit_group|ratelimit_kind|ratelimit_name|ratelimit_scope
 
 and these are the counters, each with the groups of its label; the last may hold anything:
 
-    isthmus_outbound_http   route; backend; backend; status; grpc; flags; attempts; host
-    isthmus_outbound_try    route; backend; backend; status; grpc; flags
+    isthmus_outbound_http   route; backend; status; grpc; flags; attempts; host
+    isthmus_outbound_try    route; backend; status; grpc; flags
     isthmus_outbound_tcp    route; backend; what; flags; ip; port; server name
-    isthmus_inbound_http    served; server; limit; status; grpc; flags; port; authz; client
+    isthmus_inbound_http    served; status; grpc; flags; port; authz; client
+    isthmus_inbound_lost    server; port; client
     isthmus_inbound_tcp     opened; what; flags; port; authz; client
-    isthmus_outbound_http_ms  a histogram: route; backend; backend; host
+    isthmus_outbound_http_ms  a histogram: route; backend
     isthmus_inbound_http_ms   a histogram: served
 
-`isthmus_outbound_try` counts attempts that failed, and no others. `what` says whether a connection
+`isthmus_outbound_try` counts attempts that failed, and no others; `isthmus_inbound_lost` requests
+that no route is for. `what` says whether a connection
 was made or ended. `authz` is the rule that let a client in (`authorizationpolicy/shop/cart`,
 `default/localhost`), with `~` in front where it only audits. Where rules ask and it is empty, the
 client was refused. Names of objects hold neither bars nor semicolons.
@@ -71,8 +74,6 @@ _AUTHZ: Final = "%DYNAMIC_METADATA(envoy.filters.http.rbac:enforced_effective_po
 _TCP_AUTHZ: Final = "%DYNAMIC_METADATA(envoy.filters.network.rbac:enforced_effective_policy_id)%"
 _ROUTE: Final = "%METADATA(ROUTE:isthmus:labels)%"
 _CHAIN: Final = "%METADATA(LISTENER_FILTER_CHAIN:isthmus:labels)%"
-_LIMIT: Final = "%METADATA(ROUTE:isthmus:limit)%"
-_BACKEND: Final = "%METADATA(CLUSTER:isthmus:labels)%;%METADATA(ROUTE:isthmus:backend)%"
 _CLUSTER: Final = "%METADATA(CLUSTER:isthmus:labels)%"
 _HOST: Final = "%REQ(:AUTHORITY):253%"
 _ENDED: Final = "%RESPONSE_CODE%;%GRPC_STATUS_NUMBER%;%RESPONSE_FLAGS%"
@@ -118,10 +119,10 @@ class Loggers(NamedTuple):
 def _outbound(route: str, chain: str) -> Loggers:
     requests = _logger(
         "isthmus_outbound_http",
-        (route, _BACKEND, _ENDED, "%UPSTREAM_REQUEST_ATTEMPT_COUNT%", _HOST),
-        (route, _BACKEND, _HOST),
+        (route, _CLUSTER, _ENDED, "%UPSTREAM_REQUEST_ATTEMPT_COUNT%", _HOST),
+        (route, _CLUSTER),
     )
-    attempts = _logger("isthmus_outbound_try", (route, _BACKEND, _ENDED))
+    attempts = _logger("isthmus_outbound_try", (route, _CLUSTER, _ENDED))
     attempts.filter.CopyFrom(_failed())
     end = ("%ACCESS_LOG_TYPE%;%RESPONSE_FLAGS%", "%DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT%", _PORT)
     name = "%REQUESTED_SERVER_NAME%"
@@ -163,9 +164,11 @@ ANY_PORT: Final = _outbound(
 
 INBOUND_HTTP: Final = _logger(
     "isthmus_inbound_http",
-    (_ROUTE, _CHAIN, _LIMIT, _ENDED, _PORT, _AUTHZ, _CLIENT),
+    (_ROUTE, _ENDED, _PORT, _AUTHZ, _CLIENT),
     (_ROUTE,),
 )
+INBOUND_LOST: Final = _logger("isthmus_inbound_lost", (_CHAIN, _PORT, _CLIENT))
+INBOUND_LOST.filter.response_flag_filter.flags.append("NR")
 INBOUND_TCP: Final = _logger(
     "isthmus_inbound_tcp",
     (_CHAIN, "%ACCESS_LOG_TYPE%;%RESPONSE_FLAGS%", _PORT, _TCP_AUTHZ, _CLIENT),

@@ -7,7 +7,13 @@ from envoy.config.core.v3 import config_source_pb2 as source
 from google.protobuf import json_format
 
 from isthmus.dialects.envoy import Bootstrap, bootstrap
-from isthmus.dialects.envoy.stats import ANY_PORT, INBOUND_HTTP, INBOUND_TCP, OUTBOUND
+from isthmus.dialects.envoy.stats import (
+    ANY_PORT,
+    INBOUND_HTTP,
+    INBOUND_LOST,
+    INBOUND_TCP,
+    OUTBOUND,
+)
 
 
 def read(**said: object) -> bootstrap_pb2.Bootstrap:
@@ -49,7 +55,7 @@ def test_only_what_is_read_is_counted() -> None:
     patterns = read().stats_config.stats_matcher.inclusion_list.patterns
     allowed = tuple(each.prefix for each in patterns)
     assert "isthmus_" in allowed
-    for logger in (*OUTBOUND, *ANY_PORT, INBOUND_HTTP, INBOUND_TCP):
+    for logger in (*OUTBOUND, *ANY_PORT, INBOUND_HTTP, INBOUND_LOST, INBOUND_TCP):
         config = json_format.MessageToDict(logger)["typedConfig"]["value"]
         for stat in (*config["counters"], *config.get("histograms", ())):
             assert stat["stat"]["name"].startswith(allowed)
