@@ -101,7 +101,7 @@ def linked(db: View, local: str, name: str) -> Linked | None:
     row = LINKS.get(db, key) if key is not None else None
     labelled = [each for each in _labelled(db, local) if each[1].cluster == name]
     labelled.sort(key=lambda each: (each[1].created, each[0]))
-    if key is None or row is None:
+    if key is None or row is None or refusal(db, key) is not None:
         return _by_secret(name, labelled) if labelled else None
     secret = key._replace(name=row.spec.cluster_credentials_secret)
     held = CREDENTIALS.get(db, secret)

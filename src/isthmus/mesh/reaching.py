@@ -11,7 +11,7 @@ from itertools import chain, islice, zip_longest
 from typing import Final, NamedTuple
 
 from isthmus.engine import Index, View, query
-from isthmus.mesh.exports import members_in, mirrored_in, namespaces_of
+from isthmus.mesh.exports import Mode, members_in, mirrored_in, mode, namespaces_of
 from isthmus.mesh.linked import linked
 from isthmus.mesh.links import LINKS
 from isthmus.mesh.services import REMOTE_CLUSTER, Federated, Remote, discovery
@@ -52,7 +52,7 @@ FOUND_ELSEWHERE: Index[ObjectKey, Service, tuple[str, str]] = Index(
 
 @query
 def targets(db: View, local: str, name: str) -> tuple[At, ...]:
-    """The gateway of a linked cluster, and endpoints of the Services that are taken over from it.
+    """The gateway of a linked cluster, and endpoints that are reached without it.
 
     One of each Service before a second of any.
     """
@@ -78,9 +78,12 @@ def _gateway(db: View, link: ObjectKey) -> Iterator[At]:
 
 
 def _taken(db: View, link: ObjectKey) -> Iterator[ObjectKey]:
+    """What is reached pod by pod. Behind a gateway, addresses may be those of pods of our own."""
     for namespace in namespaces_of(db, link):
         yield from members_in(db, link, namespace)
-        yield from mirrored_in(db, link, namespace)
+        for remote in mirrored_in(db, link, namespace):
+            if mode(db, link, remote) is Mode.FLAT:
+                yield remote
 
 
 def _named(db: View, local: str, cluster: str) -> Iterator[ObjectKey]:

@@ -192,15 +192,28 @@ def test_a_data_plane_is_asked_at_its_gateway_and_at_endpoints_that_are_taken_ov
     world = Linking()
     member = {"matchLabels": {"mirror.linkerd.io/federated": "member"}}
     world.link_(
-        "east", gatewayAddress="10.9.0.1", gatewayPort="4143", federatedServiceSelector=member
+        "east",
+        gatewayAddress="10.9.0.1",
+        gatewayPort="4143",
+        selector={"matchLabels": {"mirror.linkerd.io/exported": "true"}},
+        federatedServiceSelector=member,
     )
     labels = {"mirror.linkerd.io/federated": "member"}
     eps = [{"ip": "10.1.0.1"}, {"ip": "10.1.0.2"}, {"ip": "127.0.0.1"}]
+    behind = {"mirror.linkerd.io/exported": "true"}
     world.apply(
         {"svc": "shop/web", "in": "east", "ports": [80], "labels": labels},
         {"slice": "shop/web-1", "in": "east", "svc": "web", "ports": [8080], "eps": eps},
         {"svc": "shop/own", "in": "east", "ports": [80]},
         {"slice": "shop/own-1", "in": "east", "svc": "own", "ports": [80], "eps": eps},
+        {"svc": "shop/far", "in": "east", "ports": [80], "labels": behind},
+        {
+            "slice": "shop/far-1",
+            "in": "east",
+            "svc": "far",
+            "ports": [80],
+            "eps": [{"ip": "10.1.0.7"}],
+        },
     )
     assert world.db.read(targets, LOCAL, "east") == (
         At("10.9.0.1", 4143),
@@ -208,6 +221,15 @@ def test_a_data_plane_is_asked_at_its_gateway_and_at_endpoints_that_are_taken_ov
         At("10.1.0.2", 8080),
     )
     assert world.db.read(targets, LOCAL, "west") == ()
+
+
+def test_beside_a_link_that_names_no_secret_a_labelled_one_links_the_cluster() -> None:
+    world = Linking()
+    world.link_("east", clusterCredentialsSecret="")
+    assert world.db.read(linked, LOCAL, "east") is None
+    secret = world.labelled("named", "east")
+    found = world.one("east")
+    assert (found.link, found.secret) == (None, secret)
 
 
 def test_where_a_secret_alone_links_a_cluster_endpoints_are_asked_that_services_of_ours_name() -> (
