@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from isthmus.cli import object_checks
 from isthmus.cli.checks import Category, Check, Skip
 from isthmus.cli.cluster import ENDPOINTS, Cluster
 from isthmus.cli.multicluster import facts, names
@@ -101,6 +102,7 @@ def of_cluster(
     yield Category("linkerd-config", tuple(_config(world)))
     yield Category("linkerd-identity", tuple(_identity(world)))
     yield Category("control-plane-version", tuple(_versions(world, expected)))
+    yield object_checks.category(lambda: world.cluster)
     if proxies:
         yield Category("linkerd-data-plane", tuple(_data_plane(world, namespace)))
 

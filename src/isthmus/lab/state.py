@@ -56,7 +56,8 @@ class State:
             except BlockingIOError as fault:
                 raise UserFault(
                     f"a lab runs already in {self.folder} (pid {self.pid or 'unknown'}); end it "
-                    "with `isthmus lab down`, or name another --state-dir"
+                    "with `isthmus lab down`, or name another --state-dir and --loopback, such as "
+                    "--state-dir ~/lab2 --loopback 127.56.0.0/16"
                 ) from fault
             left = self._clear()
             facts = {"pid": os.getpid(), "topology": topology}

@@ -12,11 +12,11 @@ from typing import Final
 from isthmus.errors import Cause
 from isthmus.model.annotations import Problem, staleness
 from isthmus.model.annotations.keys import CREATE_NAMESPACES, HEADLESS_SERVICES
-from isthmus.model.columns import AGE
+from isthmus.model.columns import AGE, WIDE, condition_column, text_column
 from isthmus.model.conversion import by_schema
-from isthmus.model.document import get, mapping, text, texts
+from isthmus.model.document import get, items, mapping, text, texts
 from isthmus.model.duration import parse_duration
-from isthmus.model.kind import Document, Kind, Version
+from isthmus.model.kind import Column, Document, Kind, Version
 from isthmus.model.meta import (
     Condition,
     CountedCondition,
@@ -243,12 +243,35 @@ def _is_port(said: str) -> bool:
     return re.fullmatch(r"[0-9]{1,5}", said) is not None and 1 <= int(said) <= 65535
 
 
+# --------------------------------------------------------------------------------------- columns
+
+
+def _services(document: Document, _now: float) -> str | None:
+    """`2/3`: of the Services that are asked for, how many stand here; nothing if nobody said."""
+    status = mapping(document, "status")
+    if "mirrorServices" not in status and "federatedServices" not in status:
+        return None
+    asked = [*items(status, "mirrorServices"), *items(status, "federatedServices")]
+    done = [text(each, "status") for report in asked for each in items(report, "conditions")]
+    return f"{done.count('True')}/{len(asked)}"
+
+
+COLUMNS: Final = (
+    condition_column("Accepted", "Accepted"),
+    condition_column("Reachable", "Reachable"),
+    Column("Services", _services, description="Of those asked for, how many stand here."),
+    AGE,
+    condition_column("Stale", "Stale", priority=WIDE),
+    text_column("Gateway", "spec.gatewayAddress", priority=WIDE, absent="<none>"),
+    text_column("Credentials", "spec.clusterCredentialsSecret", priority=WIDE),
+)
+
 LINK: Final = Kind(
     group=GROUP,
     name="Link",
     plural="links",
     singular="link",
-    versions=tuple(Version(name, each, columns=(AGE,)) for name, each in _SCHEMAS.items()),
+    versions=tuple(Version(name, each, columns=COLUMNS) for name, each in _SCHEMAS.items()),
     stored="v1alpha3",
     view=Link,
     check=(_check,),

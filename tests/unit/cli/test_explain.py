@@ -5,12 +5,13 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from isthmus.cli.commands.explain import qualified, verdict
+from isthmus.cli.commands.explain import context_of, qualified, verdict
 from isthmus.cli.entry import run
 from tests.support.explaining import explain, faces
 
@@ -107,3 +108,35 @@ def test_numbers_stand_in_the_verdict() -> None:
     said = {"outcome": "answered", "by": "GRPCRoute a/b", "status": 200, "grpc": 5, "text": "no"}
     assert verdict(said) == "ANSWERED by GRPCRoute a/b: 200, grpc-status 5, no"
     assert verdict({"outcome": "delivered"}) == "DELIVERED"
+
+
+@pytest.mark.parametrize(
+    ("contexts", "found"),
+    [
+        (["east", "kind-east"], "east"),
+        (["kind-east", "kind-west"], "kind-east"),
+        (["kind-east", "k3d-east"], "east"),
+        (["northeast"], "east"),
+        ([], "east"),
+    ],
+)
+def test_the_context_of_a_cluster(contexts: list[str], found: str) -> None:
+    assert context_of("east", contexts) == found
+
+
+def test_what_is_asked_elsewhere_names_a_context_that_there_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "kubeconfig"
+    config.write_text("contexts: [{name: kind-east, context: {cluster: east}}]")
+    answer = {
+        "ends": [
+            {"lines": [], "ask": "isthmus --context=east explain x shop/cart-1"},
+            {"lines": []},
+        ],
+        "verdict": {"outcome": "depends"},
+    }
+    with admin(200, answer) as (at, _):
+        asked = ["--kubeconfig", str(config), "explain", "--api-addr", at, "shop/a", "cart"]
+        assert run(asked) == 0
+    assert "ask there: isthmus --context=kind-east explain x" in capsys.readouterr().out

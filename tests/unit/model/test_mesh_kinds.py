@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.model.multicluster import seconds
+from isthmus.model.multicluster import COLUMNS, seconds
 from tests.unit.model.mesh import converted, of, paths, seen, stored, told, unreadable, warned
 
 WORKLOAD = "workload.linkerd.io/v1beta1"
@@ -282,3 +282,22 @@ def test_switches_of_a_link_are_true_or_false() -> None:
     assert warned(link) == ()
     link["spec"]["targetClusterName"] = link["metadata"]["name"] = "federated"
     assert "nothing will be mirrored" in warned(link)[0]
+
+
+def test_what_kubectl_shows_of_a_link() -> None:
+    link = of(LINK, "Link", "{targetClusterName: east, clusterCredentialsSecret: s}", name="east")
+
+    def cells() -> dict[str, object]:
+        return {each.name: each.cell(link, 0.0) for each in COLUMNS if each.name != "Age"}
+
+    bare = {"Gateway": "<none>", "Credentials": "s"}
+    assert {name: cell for name, cell in cells().items() if cell is not None} == bare
+    mirrored = [
+        {"conditions": [{"type": "Mirrored", "status": each}]} for each in ("True", "False")
+    ]
+    link["status"] = {
+        "conditions": [{"type": "Reachable", "status": "True"}],
+        "mirrorServices": mirrored,
+        "federatedServices": mirrored[:1],
+    }
+    assert (cells()["Reachable"], cells()["Services"]) == ("True", "2/3")

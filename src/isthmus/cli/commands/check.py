@@ -27,7 +27,7 @@ Examples:
 def check(
     context: click.Context, wait: str, output: str, expected_version: str, *, proxy: bool
 ) -> int:
-    """Check a cluster: its API, its control plane, the mesh's trust, links, proxies.
+    """Check a cluster: its API, control plane and trust, what its objects say, links, proxies.
 
     Exit code 1 if anything is wrong (×); warnings (‼) do not count. What may still become right is
     waited for.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -66,6 +67,7 @@ def explain(context: click.Context, /, sender: str, to: str, output: str, **said
     globals_ = context.find_root().ensure_object(Globals)
     asked = {"from": qualified(sender, globals_.namespace), "to": to, **_query(said)}
     found = ask(address(globals_, LISTENER), asked)
+    _name_contexts(found, globals_)
     if output == "table":
         click.echo("\n".join(text(found)))
     else:
@@ -90,6 +92,30 @@ def _query(said: Mapping[str, Any]) -> dict[str, str]:
         "at": said["at"],
         "throw": str(said["throw"]),
     }
+
+
+def _name_contexts(found: Mapping[str, Any], said: Globals) -> None:
+    """Commands to be run elsewhere name contexts of our kubeconfig, not clusters as Links do."""
+    from isthmus.cli import kubeconfig
+
+    try:
+        contexts = kubeconfig.load(said.kubeconfig_path).contexts
+    except UserFault:  # none is needed with --api-addr
+        return
+
+    def named(option: re.Match[str]) -> str:
+        return f"--context={context_of(option[1], contexts)}"
+
+    for end in found.get("ends", ()):
+        if end.get("ask"):
+            end["ask"] = re.sub(r"--context=(\S+)", named, end["ask"], count=1)
+
+
+def context_of(cluster: str, contexts: Iterable[str]) -> str:
+    """The context of a cluster: of its name, else the only one that ends so (`kind-east`)."""
+    ending = [each for each in contexts if each == cluster or each.endswith(f"-{cluster}")]
+    exact = cluster in ending or len(ending) != 1
+    return cluster if exact else ending[0]
 
 
 def ask(at: str, query: dict[str, str]) -> dict[str, Any]:

@@ -66,9 +66,11 @@ def network(text: str) -> IPv4Network:
     try:
         found = IPv4Network(text)
     except ValueError as fault:
-        raise click.UsageError(f"--loopback {text!r} is no network: {fault}") from fault
+        raise click.UsageError(
+            f"--loopback {text!r} is no network such as 127.56.0.0/16"
+        ) from fault
     if not found.is_loopback or found.prefixlen != 16:
-        raise click.UsageError(f"--loopback {text} is no /16 of 127.0.0.0/8")
+        raise click.UsageError(f"--loopback {text} is no /16 of 127.0.0.0/8, such as 127.56.0.0/16")
     return found
 
 

@@ -135,7 +135,7 @@ class Outside:
         except OSError as fault:
             raise Unavailable(
                 f"the address {host}:{port} cannot be had: {fault.strerror}; another lab may"
-                " have it, and --loopback chooses others"
+                " have it, and --loopback chooses others, such as --loopback 127.56.0.0/16"
             ) from fault
         made.setblocking(False)
         return made
