@@ -54,6 +54,7 @@ SELECTORS: tuple[Document, ...] = (
     {"selector": {}, "federatedServiceSelector": {"matchLabels": {"team": "red"}}},
     {"remoteDiscoverySelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}},
     {"excludedLabels": ["drop"], "gatewayIdentity": "other"},
+    {"selector": {"matchLabels": {"team": "red"}}},
 )
 HEADLESS = {"multicluster.isthmus.dev/headless-services": "true"}
 
@@ -96,6 +97,22 @@ def slices(draw: st.DrawFn) -> Action:
 
     async def act(world: LinkedWorld, _random: Random) -> None:
         await world.apply(whole)
+
+    return act
+
+
+@st.composite
+def gates(draw: st.DrawFn) -> Action:
+    """A gateway of a linked cluster: it lets in what is labelled, whatever a Link selects."""
+    says = {"config.linkerd.io/enable-gateway": draw(st.sampled_from(["true", "false"]))}
+    proxy = draw(st.sampled_from(["envoy", "linkerd"]))
+    compact = {
+        "in": draw(st.sampled_from(CLUSTERS)), "pod": "mc/gate", "ip": "10.0.1.1", "sa": "gate",
+        "meshed": True, "proxy": proxy, "annotations": says,
+    }  # fmt: skip
+
+    async def act(world: LinkedWorld, _random: Random) -> None:
+        await world.apply(compact)
 
     return act
 
@@ -199,7 +216,7 @@ async def a_while(world: LinkedWorld, _random: Random) -> None:
 
 
 events = st.sampled_from([yard, some_steps, some_steps, look, a_while])
-ours = st.one_of(services(), services(), services(), slices(), removals())
+ours = st.one_of(services(), services(), services(), slices(), gates(), removals())
 theirs = st.one_of(links(), links(), changes(), people(), events)
 histories = st.lists(st.one_of(ours, theirs), min_size=10, max_size=40)
 
