@@ -1,23 +1,28 @@
 """Histories of objects against what is explained, and what clients of linkerd's wire are told.
 
 Whatever was applied and deleted in whatever order: a long watch holds what is computed from
-scratch; every question has an answer; the answer's end agrees with the decision of the same cells.
+scratch; every question has an answer, however it is spelt.
 """
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
+from hypothesis import strategies as st
 
-from isthmus.app.explain import Explained, Outcome, explained
+from isthmus.app.explain import Explained, Outcome, explained, page
 from isthmus.app.explain.question import Question, question
-from isthmus.dialects.linkerd import outbound_policy, policy_faults
+from isthmus.dialects.linkerd import Fault, outbound_policy, outbound_question, policy_faults
 from isthmus.engine import Query
 from isthmus.mesh.census import Place
 from isthmus.mesh.resolution import Asked, Dialled, Named, is_known, outbound_for, resolved
 from isthmus.model.key import ObjectKey
+from isthmus.proto.linkerd import outbound_pb2 as pb
 from tests.property.test_outbound import STEPS, Step, fresh, take, world
+from tests.support.explaining import faces
 from tests.support.meshworld import LOCAL
 
+HOSTILE = faces()
 SHOP = Place(LOCAL, "shop")
 ASKED: tuple[Asked, ...] = (
     Named(SHOP, ObjectKey(LOCAL, "shop", "cart"), 80),
@@ -87,3 +92,32 @@ def test_what_linkerds_wire_lacks_is_the_same_from_scratch(steps: list[Step]) ->
         name = held.db.read(resolved, asked)
         if name is not None:
             assert held.db.read(policy_faults, name) == other.db.read(policy_faults, name)
+
+
+WORDS = st.sampled_from(
+    ("faces/face-1", "faces/old-1", "tools/sa/x", "smiley", "faces/smiley-1", "peers", "cell",
+     "shop/me", "cart", "till.pay", "@", ":", "/", "[", "]", "..", "80",
+     "10.96.0.10", "fd00::1", "203.0.113.9", "spiffe://", "deploy/", "a.example", "\n", "\x00", "é",
+     "-1", "%", "?", "::ffff:10.96.0.10", "0.0.0.0")
+)  # fmt: skip
+TEXTS = st.one_of(st.lists(WORDS, max_size=4).map("".join), st.text(max_size=12))
+PARTS = ("method", "path", "headers", "session", "address", "throw", "at")
+
+
+@given(st.fixed_dictionaries({"from": TEXTS, "to": TEXTS}, optional=dict.fromkeys(PARTS, TEXTS)))
+def test_whatever_is_asked_is_answered(said: dict[str, str]) -> None:
+    found = page(HOSTILE.db.read)(said)
+    assert isinstance(found, Explained)
+    assert bool(found.problem) == (found.verdict is None)
+    msgspec.json.encode(found)
+
+
+@given(TEXTS, TEXTS)
+def test_whatever_a_proxy_asks_gets_an_answer_or_a_status(workload: str, authority: str) -> None:
+    for who in (workload, "shop:me"):
+        spec = pb.TrafficSpec(source_workload=who, authority=authority)
+        found = outbound_question(HOSTILE.db.read, spec.SerializeToString())
+        if isinstance(found, Fault):
+            assert found.status in ("INVALID_ARGUMENT", "NOT_FOUND")
+        else:
+            pb.OutboundPolicy.FromString(HOSTILE.db.read(outbound_policy, found))
