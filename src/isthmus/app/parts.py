@@ -14,6 +14,7 @@ from isthmus import controllers
 from isthmus.app import (
     announce,
     certificates,
+    dashboard,
     destination,
     dns,
     explain,
@@ -334,6 +335,9 @@ class Parts:
         self._pages[explain.PAGE] = explain.page(self._board.read)
         names = [listener.at.host for listener in self._config.listeners]
         metrics = registry(self._readings)
+        reasons, store = self.readiness.reasons, self._store
+        shown = dashboard.overview(self._config.cluster, store, reasons, dict(self._pages))
+        self._pages["/overview"] = shown
         admin = Admin(
             self._sockets["admin"],
             self.readiness.reasons,

@@ -6,12 +6,15 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from inspect import isawaitable
 from typing import Final
 
 import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
+
+from isthmus.serve.admin.files import GUARDS, dashboard
 
 LARGEST: Final = 16 * 1024
 """Bytes of a request's body: none of ours has one."""
@@ -23,7 +26,7 @@ MOST: Final = 256
 """Open connections. Whoever collects figures and probes health needs a handful."""
 
 Page = Callable[[Mapping[str, str]], object]
-"""A value for the query of a request, asked for at each and told as JSON."""
+"""A value for the query of a request, or an awaitable of one; asked for at each, told as JSON."""
 
 NO_PAGES: Final[Mapping[str, Page]] = {}
 
@@ -53,6 +56,7 @@ class Admin:
         self._listening = listening
         self._reasons = reasons
         self._pages = pages
+        self._files = dashboard()
         self._metrics = metrics
         self._patience = patience
         self._most = most
@@ -95,6 +99,8 @@ class Admin:
             application.router.add_get(path, handler)
         for path in self._pages:
             application.router.add_get(path, self._page)
+        for path in self._files:
+            application.router.add_get(path, self._file)
         return application
 
     async def _live(self, _request: web.Request) -> web.Response:
@@ -106,8 +112,16 @@ class Admin:
         return web.json_response(body, status=503 if reasons else 200)
 
     async def _page(self, request: web.Request) -> web.Response:
-        body = msgspec.json.encode(self._pages[request.path](request.query))
-        return web.Response(body=body, content_type="application/json")
+        value = self._pages[request.path](request.query)
+        if isawaitable(value):
+            value = await value
+        return web.Response(body=msgspec.json.encode(value), content_type="application/json")
+
+    async def _file(self, request: web.Request) -> web.Response:
+        found = self._files[request.path]
+        return web.Response(
+            body=found.body, content_type=found.content_type, charset="utf-8", headers=GUARDS
+        )
 
     async def _tell(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
+from isthmus.aio import breathe
 from isthmus.serve.admin import Admin, Reading, registry
 from isthmus.serve.admin.server import host_name, is_here
 
@@ -35,12 +36,17 @@ class World:
                 ("verb", "code"),
             ),
         ]
+
+        async def later(_query: object) -> object:
+            await breathe()
+            return {"count": self.count}
+
         self.admin = Admin(
             self.socket,
             lambda: self.reasons,
             registry(readings),
             names=["Admin.Example"],
-            pages={"/counts": lambda _: {"count": self.count}},
+            pages={"/counts": lambda _: {"count": self.count}, "/later": later},
             **limits,
         )
 
@@ -131,7 +137,8 @@ async def test_own_names_are_served(world: World, client: ClientSession, host: s
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404),
+        ("GET", "/nothing", 404),
+        ("POST", "/", 405),
         ("POST", "/ready", 405),
         ("GET", "/../etc/passwd", 404),
         ("HEAD", "/live", 200),
@@ -194,3 +201,21 @@ async def closed(reader: asyncio.StreamReader) -> bool:
         return await reader.read() == b""
     except ConnectionError:
         return True
+
+
+async def test_the_dashboard_lets_nothing_in_from_elsewhere(
+    world: World, client: ClientSession
+) -> None:
+    for path, kind in (("/", "html"), ("/dashboard.css", "css"), ("/dashboard.js", "javascript")):
+        async with client.get(f"{world.url}{path}") as answer:
+            assert answer.status == 200
+            assert kind in answer.headers["Content-Type"]
+            policy = answer.headers["Content-Security-Policy"]
+            assert policy.startswith("default-src 'none'; ")
+            assert "unsafe" not in policy
+            assert "http" not in (await answer.text()).replace("http-equiv", "")
+
+
+async def test_a_page_may_take_its_time(world: World, client: ClientSession) -> None:
+    async with client.get(f"{world.url}/later") as answer:
+        assert await answer.json() == {"count": 7}
