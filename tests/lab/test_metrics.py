@@ -267,6 +267,15 @@ def test_edges(traffic: LabProcess) -> None:
     assert ("stranger", "web", "faces", "faces", "√") in rows
 
 
+def test_proxies_look_back_by_a_number_of_seconds(traffic: LabProcess) -> None:
+    pod = traffic.kubectl("-n", "faces", "get", "pod", "-l", "app=web", "-o", "name").strip()
+    page = f"/api/v1/namespaces/faces/pods/{pod.removeprefix('pod/')}:4191/proxy/metrics"
+    assert traffic.kubectl("get", "--raw", f"{page}?ago=5").startswith("# AGE ")
+    assert traffic.kubectl("get", "--raw", page).startswith("# TYPE ")
+    for said in ("x", "-1", "1e9", "99999999"):
+        assert traffic.try_kubectl("get", "--raw", f"{page}?ago={said}").returncode == 1
+
+
 def test_who_may_call_and_what_proxies_are_told(traffic: LabProcess) -> None:
     table = isthmus(traffic, "authz", "-n", "faces", "deploy/web", "-o", "wide")
     words = table.splitlines()[1].split()

@@ -299,11 +299,15 @@ class Workload:
         long ago that was.
         """
         if not ago:
-            text = export(await self._page(), self.place.ip, fine=ago is not None)
+            text = await self._exported(await self._page(), fine=ago is not None)
             return text if ago is None else f"# AGE 0\n{text}"
         past = self._history.before(self._clock.now(), ago)
-        text = export(past.page, self.place.ip, fine=True)
+        text = await self._exported(past.page, fine=True)
         return f"# AGE {past.age:.3f}\n{text}"
+
+    async def _exported(self, page: str, *, fine: bool) -> str:
+        """In a thread: a large page takes a while, and others must not wait."""
+        return await asyncio.to_thread(export, page, self.place.ip, fine=fine)
 
     async def _page(self) -> str:
         if self._admin is None or not self.standing.running:

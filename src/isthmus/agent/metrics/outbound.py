@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from isthmus.agent.metrics import words
@@ -39,6 +40,7 @@ class _Way(NamedTuple):
         return f"outbound_{'grpc' if self.grpc else 'http'}_route"
 
 
+@lru_cache(maxsize=4096)
 def _way(route: str, cluster: str) -> _Way:
     labels = words.labelled((*words.PARENT, *words.ROUTE), route)
     original = "|".join(route.split("|")[len(labels) :])

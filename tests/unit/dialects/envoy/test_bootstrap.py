@@ -57,6 +57,8 @@ def test_only_what_is_read_is_counted() -> None:
     assert "isthmus_" in allowed
     for logger in (*OUTBOUND, *ANY_PORT, INBOUND_HTTP, INBOUND_LOST, INBOUND_TCP):
         config = json_format.MessageToDict(logger)["typedConfig"]["value"]
+        scope = config["stats_scope"]
+        assert 0 < scope["max_histograms"] < scope["max_counters"] <= 20_000
         for stat in (*config["counters"], *config.get("histograms", ())):
             assert stat["stat"]["name"].startswith(allowed)
     assert read().deferred_stat_options.enable_deferred_creation_stats
