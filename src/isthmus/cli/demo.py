@@ -247,7 +247,7 @@ def to_try(url: str, admin: str, state: State) -> Iterator[str]:
 Smileys of three clusters, and colors from outside of all of them:
 
   Faces           {url}
-  control plane   {admin}proxies   (what proxies were told)
+  dashboard       {admin}   (what has no effect, links, proxies)
 
 In another terminal:
 
