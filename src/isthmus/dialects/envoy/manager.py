@@ -68,8 +68,11 @@ def _router(upstream_log: Iterable[accesslog.AccessLog] = ()) -> hcm.HttpFilter:
 
 
 _ROUTER: Final = _router()
-_RBAC: Final = _http_filter(rbac.HTTP_FILTER, http_rbac.RBAC())
-"""Asks nothing by itself: the rules are in the routes, so that a change of them drains nobody."""
+_RBAC: Final = hcm.HttpFilter(
+    name=rbac.HTTP_FILTER, typed_config=packed(http_rbac.RBAC()), disabled=True
+)
+"""Sleeps until routes have rules for it, and costs nothing where nobody is asked. The rules are in
+the routes, so that a change of them drains nobody."""
 
 
 def _manager(
