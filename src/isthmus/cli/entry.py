@@ -12,6 +12,7 @@ import click
 
 from isthmus import __version__
 from isthmus.cli import failure
+from isthmus.cli.commands.diagnostics_options import hidden_place_options
 from isthmus.cli.group import LazyGroup
 from isthmus.cli.options import Globals, global_options
 from isthmus.errors import IsthmusError
@@ -61,6 +62,7 @@ Start a control plane, and talk to it with kubectl (in another terminal):
 )
 @click.version_option(__version__, message="isthmus %(version)s", help="Print the version.")
 @global_options
+@hidden_place_options
 @click.pass_context
 def root(context: click.Context) -> None:
     """One service mesh over many clusters and datacenters."""

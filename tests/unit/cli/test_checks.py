@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from isthmus.cli.checks import Category, Check, Outcome, Result, Settled, Skip, 
 from isthmus.cli.cluster import Cluster
 from isthmus.cli.kubeconfig import Access
 from isthmus.cli.multicluster import checks as link_checks
+from isthmus.cli.multicluster import names
 from isthmus.cli.multicluster.facts import Facts
 from isthmus.errors import UserFault
 
@@ -133,6 +135,18 @@ def test_what_waiting_does_not_mend_is_told_soon() -> None:
 def test_a_wait_that_is_no_duration(text: str) -> None:
     with pytest.raises(UserFault, match="is no duration"):
         checks.seconds(text)
+
+
+def test_without_links_no_anchors_are_compared() -> None:
+    class Bare:
+        def get(self, path: str, **_: str) -> dict[str, object]:
+            return {"items": []} if path == names.LINKS else {}
+
+    bare: Any = Bare()
+    world = link_checks.World(bare, Facts(anchors=""))
+    outward, _ = link_checks.categories(world)
+    told = {each.description for each in found(outward)}
+    assert "clusters share trust anchors" not in told
 
 
 def test_every_hint_is_a_heading() -> None:

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from isthmus import __version__
 from isthmus.cli import entry, failure
+from isthmus.cli.commands.diagnostics_options import hidden_place_options, place_options
 from isthmus.cli.entry import run
 from isthmus.cli.options import Globals, GoBool, GoCommand, global_options
 from isthmus.cli.output import table
@@ -151,6 +152,33 @@ def inner(context: click.Context) -> None:
 )
 def test_global_flags_stand_at_every_level(arguments: str, says: str) -> None:
     assert CliRunner().invoke(outer, arguments.split()).output.strip() == says
+
+
+@click.command()
+@place_options
+@click.pass_context
+def place(context: click.Context) -> None:
+    click.echo(context.find_root().ensure_object(Globals).linkerd_namespace)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("-L mesh place", "mesh"),
+        ("-L mesh place -L inner", "inner"),
+        ("place", "said"),
+        ("place -L inner", "inner"),
+    ],
+)
+def test_the_control_plane_s_namespace_at_every_level(arguments: str, says: str) -> None:
+    @click.group()
+    @hidden_place_options
+    def top() -> None:
+        pass
+
+    top.add_command(place)
+    done = CliRunner().invoke(top, arguments.split(), env={"LINKERD_NAMESPACE": "said"})
+    assert done.output.strip() == says
 
 
 def test_the_kubeconfig_falls_back_to_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

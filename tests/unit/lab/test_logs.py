@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.aio import ManualClock
-from isthmus.lab.pods.logs import LONGEST, Log, Wanted, read
+from isthmus.lab.pods.logs import LONGEST, Log, Wanted, plain, read
 
 
 @pytest.fixture
@@ -90,3 +90,13 @@ async def test_a_follower_sees_everything_once_across_a_rotation(
 
 def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def test_a_file_of_a_program_s_own(tmp_path: Path) -> None:
+    file = tmp_path / "proxy.log"
+    assert plain(file, Wanted()) == b""
+    file.write_bytes(b"[1] one\n[2] two\n[3] three\n")
+    assert plain(file, Wanted()) == file.read_bytes()
+    assert plain(file, Wanted(tail=2)) == b"[2] two\n[3] three\n"
+    assert plain(file, Wanted(tail=0)) == b""
+    assert plain(file, Wanted(tail=9, limit=3)) == b"[1]"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from isthmus.cli.options import Globals, global_options
 from isthmus.errors import UserFault
@@ -17,6 +18,15 @@ LISTENER = "destination"
 
 def place_options(command: F) -> F:
     """Give a command or group --context and its kin, -L and --api-addr; the innermost wins."""
+    return global_options(_with_place(command, hidden=False))
+
+
+def hidden_place_options(command: F) -> F:
+    """Give -L and --api-addr to a group, most of whose commands need neither: unmentioned."""
+    return _with_place(command, hidden=True)
+
+
+def _with_place(command: F, *, hidden: bool) -> F:
     for names, variables, metavar, what in (
         (
             ("--api-addr",),
@@ -38,8 +48,9 @@ def place_options(command: F) -> F:
             envvar=variables,
             expose_value=False,
             callback=_note,
+            hidden=hidden,
         )(command)
-    return global_options(command)
+    return command
 
 
 def client_options(command: F) -> F:
@@ -59,8 +70,12 @@ def client_options(command: F) -> F:
 
 
 def _note(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value and parameter.name is not None:
-        said = context.find_root().ensure_object(Globals)
+    """A variable says nothing where a flag of an outer level did."""
+    if not value or parameter.name is None:
+        return
+    said = context.find_root().ensure_object(Globals)
+    typed = context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    if typed or getattr(said, parameter.name) is None:
         setattr(said, parameter.name, value)
 
 

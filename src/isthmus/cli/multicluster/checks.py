@@ -189,9 +189,9 @@ def _may(cluster: Cluster, verb: str) -> bool:
 
 
 def _anchors(world: World) -> str:
+    links, faults = _some(world), []
     ours = _certificates(world.own.anchors)
-    faults = []
-    for link in _some(world):
+    for link in links:
         name = str(_spec(link).get("targetClusterName"))
         try:
             theirs = _certificates(_told(world, link).anchors)

@@ -126,15 +126,20 @@ class Kubelet:
     def _container(self, request: web.Request) -> Container:
         about = request.match_info
         pod = self._find(about["namespace"], about["pod"])
-        container = None if pod is None else pod.container(about["container"].removeprefix("-"))
+        name = about["container"].removeprefix("-")
+        container = None if pod is None else pod.container(name)
         if container is None:
-            told = f"container {about['container']!r} of pod {about['pod']!r} was not started yet"
+            told = f"container {name!r} of pod {about['pod']!r} was not started yet"
             raise web.HTTPNotFound(text=told)
         return container
 
     # -------------------------------------------------------------------------------------- logs
 
     async def _logs(self, request: web.Request) -> web.StreamResponse:
+        beside = self._sidecar_log(request)
+        if beside is not None:
+            body = logs.plain(beside, self._wanted(request))
+            return web.Response(body=body, content_type="text/plain")
         held = self._container(request).logs
         old = request.query.get("previous") == "true"
         if len(held) < (2 if old else 1):
@@ -148,6 +153,11 @@ class Kubelet:
                 await response.write(chunk)
             await response.write_eof()
         return response
+
+    def _sidecar_log(self, request: web.Request) -> Path | None:
+        about = request.match_info
+        pod = self._find(about["namespace"], about["pod"])
+        return None if pod is None else pod.sidecar_log(about["container"].removeprefix("-"))
 
     def _wanted(self, request: web.Request) -> Wanted:
         query = request.query

@@ -171,6 +171,21 @@ async def read(log: Log, wanted: Wanted) -> AsyncIterator[bytes]:
                 return
 
 
+def plain(path: Path, wanted: Wanted) -> bytes:
+    """What a program wrote into a file of its own, whose lines bear its own stamps: LIMIT at most.
+
+    It cannot be followed, and `since` is not heeded. Nothing where there is no file yet.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LIMIT))
+            lines = file.read(LIMIT).splitlines(keepends=True)
+    except FileNotFoundError:
+        return b""
+    kept = lines if wanted.tail is None else lines[len(lines) - min(wanted.tail, len(lines)) :]
+    return b"".join(kept)[: wanted.limit]
+
+
 class _Reader:
     """Goes through a log's files from wherever it is."""
 

@@ -136,6 +136,12 @@ class Pod:
         main = [each for each in found if each.record.role is Role.MAIN]
         return next(iter(main or found), None)
 
+    def sidecar_log(self, name: str) -> Path | None:
+        """The file that the sidecar writes, if it plays the container of this name."""
+        beside = self._sidecar
+        played = beside is not None and name in beside.names
+        return self._logs / f"{name}.log" if played else None
+
     @property
     def network(self) -> Namespace | None:
         """Its network namespace, once it has one."""
