@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from isthmus.cli.options import Globals, global_options
 from isthmus.errors import IsthmusError, UserFault
 
-ADMIN = "linkerd-admin"
-PORT = 4191
+if TYPE_CHECKING:
+    from isthmus.cli.cluster import Cluster
 
 EPILOG = """\b
 Examples:
@@ -47,30 +47,19 @@ def identity(context: click.Context, pods: tuple[str, ...], selector: str) -> in
     for number, pod in enumerate(found, start=1):
         click.echo(f"\nPOD {pod['metadata']['name']} ({number} of {len(found)})\n")
         try:
-            click.echo(_certificate(cluster, path, pod), nl=False)
+            click.echo(_certificate(cluster, pod), nl=False)
         except IsthmusError as fault:
             failed = True
             click.echo(f"# ERROR: {fault.message}")
     return 1 if failed else 0
 
 
-def _certificate(cluster: Any, path: str, pod: Mapping[str, Any]) -> str:  # noqa: ANN401
+def _certificate(cluster: Cluster, pod: Mapping[str, Any]) -> str:
     from isthmus.ca import chains
+    from isthmus.cli import proxies
     from isthmus.cli.certificate_text import describe
 
+    answer = cluster.get(proxies.path(pod, "certificate"))
     name = pod["metadata"]["name"]
-    port = _port(pod)
-    if port is None:
-        raise UserFault(f"the pod {name} has no proxy (no port named {ADMIN})")
-    answer = cluster.get(f"{path}/{name}:{port}/proxy/certificate")
     chain = chains.read_pem(str(answer.get("chain") or "").encode(), f"the answer of pod {name}")
     return describe(chain[0])
-
-
-def _port(pod: Mapping[str, Any]) -> int | None:
-    spec = pod.get("spec") or {}
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        for port in container.get("ports") or ():
-            if port.get("name") == ADMIN:
-                return int(port.get("containerPort") or PORT)
-    return None
