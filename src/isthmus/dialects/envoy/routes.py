@@ -21,11 +21,11 @@ from isthmus.dialects.envoy import names, stats
 from isthmus.dialects.envoy.retries import harmless_retry
 from isthmus.dialects.envoy.rules import Rule, route_match, wires
 from isthmus.dialects.envoy.sending import PROTOCOL, TOLD, cluster_of, key
-from isthmus.dialects.xds.hosts import domain, host_fit
+from isthmus.dialects.xds.hosts import domain
 from isthmus.dialects.xds.matches import NOT_PLAIN
 from isthmus.engine import View, query
-from isthmus.ir.hosts import ANY_HOST
-from isthmus.ir.names import AnyHost, Exact, Host, Origin, Ref, Source
+from isthmus.ir.hosts import ANY_HOST, HostRank
+from isthmus.ir.names import AnyHost, Exact, Host, Origin, Ref, Source, Suffix
 from isthmus.ir.outbound import (
     Detect,
     Grpc,
@@ -171,23 +171,27 @@ def _hosts(parts: Sequence[Lines]) -> Iterator[bytes]:
     """Virtual hosts. A route for all hosts ranks below those for one, in every host alike."""
     anywhere = [part for part in parts if not part.hosts or AnyHost() in part.hosts]
     rest = b"".join(line.wire for line in _ranked([(ANY_HOST, part) for part in anywhere]))
-    exact: dict[Host, list[tuple[int, Lines]]] = defaultdict(list)
-    wide: list[tuple[int, Lines]] = []
+    named: dict[Host, list[tuple[int, Lines]]] = defaultdict(list)
     for at, part in enumerate(parts):
         for host in set(part.hosts) - {AnyHost()}:
-            exact[host].append((at, part))
-        if any(not isinstance(host, Exact) for host in part.hosts):
-            wide.append((at, part))
-    for host in sorted(exact, key=domain):
-        mine = dict((*exact[host], *wide))
-        fits = (
-            (rank, part)
-            for _, part in sorted(mine.items())
-            if (rank := host_fit(part.hosts, host)) is not None and rank > ANY_HOST
-        )
+            named[host].append((at, part))
+    for host in sorted(named, key=domain):
+        mine: dict[int, tuple[HostRank, Lines]] = {}
+        for around in _around(host):
+            rank = HostRank(2 if isinstance(around, Exact) else 1, len(domain(around)))
+            for at, part in named.get(around, ()):
+                mine.setdefault(at, (rank, part))
+        fits = (mine[at] for at in sorted(mine))
         own = b"".join(line.wire for line in _ranked(fits))
         yield _host(domain(host), _UNCLEAR + own + rest)
-    yield _host("*", (_UNCLEAR if exact else b"") + rest)
+    yield _host("*", (_UNCLEAR if named else b"") + rest)
+
+
+def _around(host: Host) -> Iterator[Host]:
+    """The host itself, then every wildcard that holds it, the closest first."""
+    yield host
+    labels = host.labels if isinstance(host, Suffix) else tuple(domain(host).split("."))
+    yield from (Suffix(labels[at:]) for at in range(1, len(labels)))
 
 
 def _ranked(found: Iterable[tuple[object, Lines]]) -> list[Line]:
