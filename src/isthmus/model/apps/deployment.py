@@ -20,6 +20,7 @@ from isthmus.model.apps.common import (
     share_faults,
 )
 from isthmus.model.columns import AGE, number_column
+from isthmus.model.core.proxywords import template_annotations
 from isthmus.model.document import ensure, get, mapping, number, settle, text
 from isthmus.model.faults import forbidden, invalid, one_of
 from isthmus.model.kind import Document, Kind, Scale, Version
@@ -128,6 +129,7 @@ DEPLOYMENT: Final = Kind(
     ),
     stored="v1",
     view=Deployment,
+    warn=(template_annotations,),
     scale=Scale(),
     default=(_default, default_template),
     carry=(forget_status,),

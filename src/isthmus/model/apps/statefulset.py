@@ -17,6 +17,7 @@ from isthmus.model.apps.common import (
     selector_and_template_faults,
 )
 from isthmus.model.columns import AGE
+from isthmus.model.core.proxywords import template_annotations
 from isthmus.model.document import ensure, mapping, number, settle, text
 from isthmus.model.faults import forbidden, invalid, one_of
 from isthmus.model.kind import Document, Kind, Scale, Version
@@ -138,5 +139,6 @@ STATEFUL_SET: Final = Kind(
     default=(_default, default_template),
     carry=(forget_status,),
     check=(_check,),
+    warn=(template_annotations,),
     custom=False,
 )

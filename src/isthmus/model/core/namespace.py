@@ -7,6 +7,7 @@ from typing import Final
 
 from isthmus.errors import Cause
 from isthmus.model.columns import AGE, text_column
+from isthmus.model.core.proxywords import own_annotations
 from isthmus.model.document import ensure, settle, strings, text
 from isthmus.model.kind import Document, Kind, Version
 from isthmus.model.meta import Condition, Meta, View
@@ -73,6 +74,7 @@ NAMESPACE: Final = Kind(
     view=Namespace,
     default=(_default,),
     carry=(_carry,),
+    warn=(own_annotations,),
     check=(_check,),
     field_selectors={"status.phase": "status.phase"},
     generation=False,

@@ -9,6 +9,7 @@ from msgspec import field
 from isthmus.model.core.podcolumns import POD_COLUMNS
 from isthmus.model.core.poddefaults import default_pod, default_pod_spec
 from isthmus.model.core.podrules import pod_faults
+from isthmus.model.core.proxywords import own_annotations
 from isthmus.model.document import ensure, items, mapping, settle
 from isthmus.model.kind import Document, Kind, Version
 from isthmus.model.meta import Condition, Meta, View
@@ -208,6 +209,7 @@ POD: Final = Kind(
     default=(_default,),
     carry=(_carry,),
     check=(pod_faults,),
+    warn=(own_annotations,),
     field_selectors={
         "status.phase": "status.phase",
         "status.podIP": "status.podIP",
