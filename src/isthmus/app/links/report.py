@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final, Literal, NamedTuple
 
 from isthmus.aio import Clock
 from isthmus.app.links.links import Links
@@ -70,77 +71,86 @@ def _millis(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1000)
 
 
+class _Figure(NamedTuple):
+    """One number of each cluster, read now (seconds of the clock)."""
+
+    name: str
+    text: str
+    kind: Literal["counter", "gauge"]
+    read: Callable[[Watcher, float], float]
+
+
+_FIGURES: Final = (
+    _Figure(
+        "isthmus_link_silent_seconds",
+        "Time since anything was heard of a linked cluster's API.",
+        "gauge",
+        lambda watcher, now: watcher.health.silence(now),
+    ),
+    _Figure(
+        "isthmus_link_objects",
+        "Objects of a linked cluster that are known.",
+        "gauge",
+        lambda watcher, _: len(watcher.view),
+    ),
+    _Figure(
+        "isthmus_link_bytes",
+        "Bytes of these objects.",
+        "gauge",
+        lambda watcher, _: watcher.view.bytes,
+    ),
+    _Figure(
+        "isthmus_link_gateway_enabled",
+        "Whether a linked cluster has a gateway.",
+        "gauge",
+        lambda watcher, _: watcher.wanted.value.probe is not None,
+    ),
+    _Figure(
+        "isthmus_link_watch_starts_total",
+        "How often a linked cluster was listed, and followed from there.",
+        "counter",
+        lambda watcher, _: watcher.starts,
+    ),
+    _Figure(
+        "isthmus_link_usable",
+        "Whether a linked cluster's endpoints are used.",
+        "gauge",
+        lambda watcher, now: watcher.health.usable(now),
+    ),
+)
+
+
 def figures_of(links: Links, clock: Clock) -> list[Reading]:
     """Each cluster's state, age and size."""
 
-    def each(read: Callable[[Watcher], float]) -> Callable[[], dict[tuple[str, ...], float]]:
-        return lambda: {(name,): read(watcher) for name, watcher in links.watchers.items()}
+    def of_each(figure: _Figure) -> Reading:
+        def read() -> dict[tuple[str, ...], float]:
+            now = clock.now()
+            return {
+                (name,): float(figure.read(watcher, now))
+                for name, watcher in links.watchers.items()
+            }
 
-    def states() -> dict[tuple[str, ...], float]:
+        return Reading(figure.name, figure.text, figure.kind, read, LABELS)
+
+    return [_states(links, clock), *map(of_each, _FIGURES), _gateways(links)]
+
+
+def _states(links: Links, clock: Clock) -> Reading:
+    def read() -> dict[tuple[str, ...], float]:
         now = clock.now()
         return {
             (name, str(watcher.health.state(now))): 1.0 for name, watcher in links.watchers.items()
         }
 
-    def gateways() -> dict[tuple[str, ...], float]:
+    text = "How the connection to a linked cluster fares: 1 for the state that holds."
+    return Reading("isthmus_link_state", text, "gauge", read, ("cluster", "state"))
+
+
+def _gateways(links: Links) -> Reading:
+    def read() -> dict[tuple[str, ...], float]:
         alive = {name: watcher.health.gateway_alive for name, watcher in links.watchers.items()}
         return {(name,): float(said) for name, said in alive.items() if said is not None}
 
-    return [
-        Reading(
-            "isthmus_link_state",
-            "How the connection to a linked cluster fares: 1 for the state that holds.",
-            "gauge",
-            states,
-            ("cluster", "state"),
-        ),
-        Reading(
-            "isthmus_link_silent_seconds",
-            "Time since anything was heard of a linked cluster's API.",
-            "gauge",
-            each(lambda watcher: watcher.health.silence(clock.now())),
-            LABELS,
-        ),
-        Reading(
-            "isthmus_link_objects",
-            "Objects of a linked cluster that are known.",
-            "gauge",
-            each(lambda watcher: float(len(watcher.view))),
-            LABELS,
-        ),
-        Reading(
-            "isthmus_link_bytes",
-            "Bytes of these objects.",
-            "gauge",
-            each(lambda watcher: float(watcher.view.bytes)),
-            LABELS,
-        ),
-        Reading(
-            "isthmus_link_gateway_alive",
-            "Whether the gateway of a linked cluster answers its probes.",
-            "gauge",
-            gateways,
-            LABELS,
-        ),
-        Reading(
-            "isthmus_link_gateway_enabled",
-            "Whether a linked cluster has a gateway.",
-            "gauge",
-            each(lambda watcher: float(watcher.wanted.value.probe is not None)),
-            LABELS,
-        ),
-        Reading(
-            "isthmus_link_watch_starts_total",
-            "How often a linked cluster was listed, and followed from there.",
-            "counter",
-            each(lambda watcher: float(watcher.starts)),
-            LABELS,
-        ),
-        Reading(
-            "isthmus_link_usable",
-            "Whether a linked cluster's endpoints are used.",
-            "gauge",
-            each(lambda watcher: float(watcher.health.usable(clock.now()))),
-            LABELS,
-        ),
-    ]
+    text = "Whether the gateway of a linked cluster answers its probes."
+    return Reading("isthmus_link_gateway_alive", text, "gauge", read, LABELS)
