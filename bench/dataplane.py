@@ -28,6 +28,8 @@ from isthmus.aio import SystemClock
 ROUNDS: Final = 11
 SLICE: Final = 1.5
 """Seconds of load."""
+TRIES: Final = 10
+"""Slices that may go wrong at first."""
 LOOPBACK: Final = "127.57.0.0/16"
 LOAD: Final = Path(__file__).with_name("_load.py")
 BODY: Final = "x" * 1_000
@@ -83,8 +85,9 @@ def _compared(state: Path) -> Iterator[Figure]:
         for number in range(ROUNDS + 1):
             names = list(sides)
             order.shuffle(names)
-            done = {side: _slice(state, kind, *sides[side]) for side in names}
-            if number:  # the first warms up
+            ask = _slice if number else _settled  # the first warms up
+            done = {side: ask(state, kind, *sides[side]) for side in names}
+            if number:
                 rounds.append(done)
         yield from _told(name, rounds)
 
@@ -119,6 +122,18 @@ def _slice(state: Path, kind: str, pod: str, host: str, port: int, envoys: Seque
     if wrong or not answered:
         raise RuntimeError(f"{pod}: {wrong:g} of {answered:g} requests went wrong")
     return Slice(answered / took, used / answered * 1e6, middle, late)
+
+
+def _settled(
+    state: Path, kind: str, pod: str, host: str, port: int, envoys: Sequence[int]
+) -> Slice:
+    """A slice in which nothing went wrong: names may not be known yet at first."""
+    for _ in range(TRIES):
+        try:
+            return _slice(state, kind, pod, host, port, envoys)
+        except RuntimeError as fault:
+            print(f"  once more: {fault}", file=sys.stderr)
+    return _slice(state, kind, pod, host, port, envoys)
 
 
 # ------------------------------------------------------------------------------- processes
