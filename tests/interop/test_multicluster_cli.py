@@ -209,6 +209,21 @@ def test_other_anchors_fail_the_check_and_name_the_cluster(worlds: Worlds, capsy
     assert code == 0
 
 
+def test_what_a_link_left_that_was_deleted_by_hand_is_unlinked(
+    worlds: Worlds, capsys: Capture
+) -> None:
+    link(worlds, capsys, "west")
+    kubectl = worlds.kubectl("hub")
+    assert kubectl.within("linkerd-multicluster").say("delete", "link", "west").code == 0
+    text = printed(worlds, capsys, "hub", "multicluster", "unlink", "--cluster-name=west")
+    assert text.count("kind: Secret") == 2
+    assert "kind: Link" not in text
+    said = kubectl.say("delete", "-f", "-", stdin=text)
+    assert said.code == 0, said.err
+    assert worlds.isthmus("hub", "multicluster", "unlink", "--cluster-name=west") == 1
+    assert "there is no link 'west'" in capsys.readouterr().err
+
+
 def test_credentials_that_are_junk_name_their_cluster(worlds: Worlds, capsys: Capture) -> None:
     link(worlds, capsys, "east")
     kubectl = worlds.kubectl("hub").within("linkerd-multicluster")
@@ -257,8 +272,8 @@ def test_the_check_of_a_cluster(worlds: Worlds, capsys: Capture) -> None:
     titles = re.findall(r"^([a-z-]+)\n-+$", out, re.MULTILINE)
     assert titles == [
         "kubernetes-api", "kubernetes-version", "gateway-api-crd", "linkerd-existence",
-        "linkerd-config", "linkerd-identity", "control-plane-version", "linkerd-data-plane",
-        "linkerd-multicluster", "linkerd-multicluster-access",
+        "linkerd-config", "linkerd-identity", "control-plane-version", "isthmus-objects",
+        "linkerd-data-plane", "linkerd-multicluster", "linkerd-multicluster-access",
     ]  # fmt: skip
     assert "√ issuer cert is issued by the trust anchor\n" in out
     assert out.endswith("Status check results are √\n")

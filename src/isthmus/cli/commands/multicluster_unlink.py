@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +33,8 @@ def unlink(
     """Print what is to be deleted to end a link, for `kubectl delete -f -`.
 
     Both Secrets, the Link, and the services mirrored through it. Federated services are not listed:
-    the cluster leaves them by itself when its Link goes.
+    the cluster leaves them by itself when its Link goes. Where the Link was deleted by hand: what
+    it left.
     """
     from isthmus.cli import kubeconfig
     from isthmus.cli.cluster import Cluster
@@ -48,14 +50,18 @@ def unlink(
     said = context.find_root().ensure_object(Globals)
     cluster = Cluster(kubeconfig.load(said.kubeconfig_path).access(said.context))
     namespace = said.namespace or names.NAMESPACE
-    try:
-        link = cluster.get(
-            f"/apis/{names.LINK_VERSION}/namespaces/{namespace}/links/{cluster_name}"
-        )
+    path = f"/apis/{names.LINK_VERSION}/namespaces/{namespace}/links/{cluster_name}"
+    found: list[Document] = []
+    with contextlib.suppress(NotFound):  # no control plane, or no such kind
         control_plane = said.linkerd_namespace or facts.ask(cluster, None).namespace
-    except NotFound as fault:
-        raise UserFault(f"there is no link {cluster_name!r} in namespace {namespace!r}") from fault
-    print_all(objects(cluster, link, control_plane), output)
+        link = _maybe(cluster, path)
+        if link is not None:
+            found = list(objects(cluster, link, control_plane))
+        else:
+            found = list(left(cluster, cluster_name, (namespace, control_plane)))
+    if not found:
+        raise UserFault(f"there is no link {cluster_name!r} in namespace {namespace!r}")
+    print_all(found, output)
 
 
 def objects(cluster: Any, link: Document, control_plane: str) -> Iterator[Document]:  # noqa: ANN401
@@ -67,6 +73,27 @@ def objects(cluster: Any, link: Document, control_plane: str) -> Iterator[Docume
     yield named("v1", "Secret", secret, namespace)
     yield named("v1", "Secret", f"{names.CREDENTIALS}{target}", control_plane)
     yield named(names.LINK_VERSION, "Link", name, namespace)
+    yield from _mirrors(cluster, target)
+
+
+def left(cluster: Any, target: str, namespaces: tuple[str, ...]) -> Iterator[Document]:  # noqa: ANN401
+    """What a Link that was deleted by hand left: its credentials give access still."""
+    for namespace in dict.fromkeys(namespaces):
+        name = f"{names.CREDENTIALS}{target}"
+        secret = _maybe(cluster, f"/api/v1/namespaces/{namespace}/secrets/{name}") or {}
+        if secret.get("type") == names.CREDENTIALS_TYPE:
+            yield named("v1", "Secret", name, namespace)
+    yield from _mirrors(cluster, target)
+
+
+def _maybe(cluster: Any, path: str) -> Document | None:  # noqa: ANN401
+    try:
+        return dict(cluster.get(path))
+    except NotFound:
+        return None
+
+
+def _mirrors(cluster: Any, target: str) -> Iterator[Document]:  # noqa: ANN401
     wanted = f"{names.MIRRORED}=true,{names.MIRROR_CLUSTER}={target}"
     for each in cluster.get("/api/v1/services", labelSelector=wanted).get("items") or []:
         yield named("v1", "Service", each["metadata"]["name"], each["metadata"]["namespace"])
