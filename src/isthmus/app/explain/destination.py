@@ -95,8 +95,8 @@ def _looked_up(db: View, who: Client, to: To) -> tuple[str, str]:
     if to.address:
         return to.host, canonical_ip(to.address) or to.address
     raise NoSuch(
-        f"{to.host!r} is no name of this cluster; if it is one outside, say with --ip which "
-        "address the client's resolver gives for it"
+        f"{to.host!r} is no name of this cluster; Services of linked clusters end in -federated or "
+        "-CLUSTER; for a name outside, say with --ip which address the client's resolver gives"
     )
 
 
