@@ -237,8 +237,16 @@ def traffic(lab: LabProcess) -> LabProcess:
 
 
 def test_retries_show_between_routes_and_backends(traffic: LabProcess) -> None:
-    found = [each for each in viz(traffic, "stat-outbound", "deploy/client")
-             if each["service"] == "web"]  # fmt: skip
+    found: list[dict[str, Any]] = []
+
+    def look() -> bool | None:
+        """Envoy tells its histograms some seconds after its counters."""
+        shown = viz(traffic, "stat-outbound", "deploy/client")
+        found[:] = [each for each in shown if each["service"] == "web"]
+        timed = len(found) == 2 and found[0]["latencyMsP99"] is not None
+        return True if timed else None
+
+    until(look, SOON, lambda: f"latencies expected, {found} seen")
     route, backend = found
     assert (route["name"], route["port"], route["route"]) == ("client", "80", "[default]")
     assert route["successRate"] == 1.0

@@ -238,8 +238,8 @@ def test_metrics_of_a_pod_tell_who_was_there(lab: LabProcess) -> None:
     pod = pods(lab, "smiley")[0]["metadata"]["name"]
     path = f"/api/v1/namespaces/faces/pods/{pod}:4191/proxy/metrics"
     told = lab.kubectl("get", "--raw", path)
-    assert 'serviceaccount="smiley"' in told
-    assert "face.faces.serviceaccount.identity.linkerd.cluster.local" in told
+    caller = "face.faces.serviceaccount.identity.linkerd.cluster.local"
+    assert f'client_id="{caller}"' in told
 
 
 # ------------------------------------------------------------------------------- all protocols
