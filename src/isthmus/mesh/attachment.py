@@ -14,25 +14,26 @@ namespace and name.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from isthmus.engine import View, query
 from isthmus.ir.names import Ref
 from isthmus.ir.proxy import OutboundName
+from isthmus.mesh.budget import MATCHES, AtPort, Payer, beyond, told_ports
 from isthmus.mesh.census import Place
 from isthmus.mesh.egress import EGRESS_NETWORKS, network_ref, overlaps, visible
 from isthmus.mesh.routes import (
     ALL,
-    BY_KIND,
     EGRESS_NETWORK,
     GRPC,
     HTTP,
+    POLICY_API,
     SERVICE,
     TLS,
     ParentPort,
-    key_of,
+    age,
     names_port,
     naming,
     parents,
@@ -48,6 +49,9 @@ NO_PARENT: Final = "NoMatchingParent"
 CONFLICTED: Final = "RouteReasonConflicted"
 """Linkerd's word; the Gateway API has none for mesh routes."""
 
+TOO_MANY: Final = "TooMany"
+"""Our word for what is beyond a budget (see `budget`)."""
+
 NO_CLUSTER_IP: Final = "parent service must have a ClusterIP"
 NOT_ACCEPTED: Final = "EgressNetwork parent has not been accepted"
 
@@ -62,16 +66,6 @@ class Acceptance(msgspec.Struct, frozen=True):
 
 _YES: Final = Acceptance(accepted=True, reason=ACCEPTED)
 _NO: Final = Acceptance(accepted=False, reason=NO_PARENT)
-
-
-class Age(NamedTuple):
-    """The order of routes among equals (Gateway API). Those without a time come last."""
-
-    timeless: bool
-    created: str
-    namespace: str
-    name: str
-    group: str
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -92,13 +86,47 @@ def acceptance(db: View, route: Ref, ref: ParentPort) -> Acceptance:
     match ref.kind:
         case _ if ref.kind == SERVICE and not ref.group:
             found = _by_service(db, ref)
-        case _ if ref.kind == EGRESS_NETWORK:
+        case _ if ref.kind == EGRESS_NETWORK and ref.group == POLICY_API:
             found = _by_egress_network(db, ref)
         case _:
             return _NO
-    if not found.accepted or not _outdone(db, route, ref):
+    if not found.accepted:
         return found
-    return Acceptance(accepted=False, reason=CONFLICTED)
+    if _outdone(db, route, ref):
+        return Acceptance(accepted=False, reason=CONFLICTED)
+    why = _too_many(db, route, ref)
+    return Acceptance(accepted=False, reason=TOO_MANY, message=why) if why else found
+
+
+def _too_many(db: View, route: Ref, ref: ParentPort) -> str:
+    """What budget a route is beyond at a parent that takes it else; "" if none."""
+    if ref.kind == EGRESS_NETWORK:
+        told = told_ports(db, Payer(Place(ref.cluster, ref.namespace), route.namespace))
+        if ref.port not in told:
+            return (
+                f"routes of {route.namespace} name more ports of EgressNetworks in {ref.namespace}"
+                f" than {len(told)}, for so many networks; those of the oldest routes count"
+            )
+    for port in _ports(db, ref):
+        if route in beyond(db, AtPort(parent_ref(ref), port, route.kind, route.namespace)):
+            return (
+                f"hosts and matches of older {route.kind}s of {route.namespace} at port {port}"
+                f" leave no room for this one: {MATCHES} pairs at most"
+            )
+    return ""
+
+
+def _ports(db: View, ref: ParentPort) -> tuple[int, ...]:
+    """The ports that a reference means, of a parent that takes it."""
+    if ref.port:
+        return (ref.port,)
+    service = service_key(ref)
+    row = SERVICES.get(db, service)
+    ports = {each.port for each in row.spec.ports} if row is not None else set()
+    named = (
+        each for each in ports if not ref.section or ref.section in port_names(db, service, each)
+    )
+    return tuple(sorted(named))
 
 
 def _by_service(db: View, ref: ParentPort) -> Acceptance:
@@ -196,14 +224,6 @@ def _taken(db: View, route: Ref, parent: Ref, port: int) -> bool:
 
 
 @query
-def age(db: View, route: Ref) -> Age:
-    """The age of a route."""
-    row = BY_KIND[route.group, route.kind].table.get(db, key_of(route))
-    created = row.metadata.creation_timestamp if row is not None else ""
-    return Age(not created, created, route.namespace, route.name, route.group)
-
-
-@query
 def consumers(db: View, parent: Ref, port: int) -> tuple[str, ...]:
     """The namespaces with routes of their own at a port of another namespace's parent: sorted."""
     found = {route.namespace for route in candidates(db, parent, port)}
@@ -272,12 +292,12 @@ def egress_class(db: View, where: Place) -> str:
 
 @query
 def egress_ports(db: View, network: ObjectKey) -> tuple[int, ...]:
-    """The ports of an EgressNetwork that routes speak of, sorted."""
+    """The ports of an EgressNetwork that routes which it takes speak of, sorted."""
     parent = network_ref(network)
     found = {
         ref.port
         for route in naming(db, parent)
         for ref in parents(db, route)
-        if parent_ref(ref) == parent and ref.port
+        if parent_ref(ref) == parent and acceptance(db, route, ref).accepted
     }
     return tuple(sorted(found))

@@ -6,7 +6,8 @@ from isthmus.engine import View, query
 from isthmus.ir.names import Ref
 from isthmus.ir.outbound import Tcp
 from isthmus.ir.proxy import OutboundName
-from isthmus.mesh.attachment import egress_class, egress_ports
+from isthmus.mesh.attachment import egress_class
+from isthmus.mesh.budget import Payer, told_ports
 from isthmus.mesh.census import Place
 from isthmus.mesh.egress import (
     Region,
@@ -45,13 +46,24 @@ def egress_names(db: View, where: Place) -> tuple[OutboundName, ...]:
     A port at which one network has routes is told of every network: a proxy that looks at ports
     before addresses must know it for all.
     """
-    seen = visible(db, where)
-    ports = sorted({port for network in seen for port in egress_ports(db, network)})
+    ports = _told(db, where)
     return tuple(
         OutboundName(network_ref(network), port, where.namespace)
-        for network in seen
+        for network in visible(db, where)
         for port in (*ports, ANY_PORT)
     )
+
+
+def _told(db: View, where: Place) -> tuple[int, ...]:
+    """The ports that routes speak of: the owners' of the networks, and the clients' own."""
+    owners = {network.namespace for network in visible(db, where)}
+    found = {
+        port
+        for owner in owners
+        for namespace in (owner, where.namespace)
+        for port in told_ports(db, Payer(Place(where.cluster, owner), namespace))
+    }
+    return tuple(sorted(found))
 
 
 @query
@@ -71,8 +83,7 @@ def unseen_ports(db: View, where: Place) -> Ports:
     lists = [opaque_ports(db, network) for network in seen]
     common = _in_all([settings(db).default_opaque_ports, *lists])
     spoken = {each.port for each in egress_names(db, where) if not _is_tcp(db, each)}
-    told = {port for network in seen for port in egress_ports(db, network)}
-    raw = {(port, port) for port in told - spoken}
+    raw = {(port, port) for port in set(_told(db, where)) - spoken}
     return Ports(tuple(sorted(_without(common, spoken) | raw)))
 
 

@@ -146,12 +146,13 @@ def parents(db: View, route: Ref) -> tuple[ParentPort, ...]:
 def names_port(db: View, route: Ref, parent: Ref, port: int) -> ParentPort | None:
     """The reference by which a route attaches to a port of a parent; None if it does not."""
     for ref in parents(db, route):
-        if _is(ref, parent) and _covers(db, ref, port):
+        if means(ref, parent) and _covers(db, ref, port):
             return ref
     return None
 
 
-def _is(ref: ParentPort, parent: Ref) -> bool:
+def means(ref: ParentPort, parent: Ref) -> bool:
+    """Whether a reference is one to a parent, whatever the port."""
     named = (ref.kind, ref.group, ref.namespace, ref.name)
     return named == (parent.kind, parent.group, parent.namespace, parent.name)
 
@@ -188,6 +189,24 @@ def declares_protocol(db: View, service: ObjectKey, port: int) -> bool:
         for route in naming(db, parent)
         if route.namespace == service.namespace and route.kind != TCP.kind
     )
+
+
+class Age(NamedTuple):
+    """The order of routes among equals (Gateway API). Those without a time come last."""
+
+    timeless: bool
+    created: str
+    namespace: str
+    name: str
+    group: str
+
+
+@query
+def age(db: View, route: Ref) -> Age:
+    """The age of a route."""
+    row = BY_KIND[route.group, route.kind].table.get(db, key_of(route))
+    created = row.metadata.creation_timestamp if row is not None else ""
+    return Age(not created, created, route.namespace, route.name, route.group)
 
 
 ROUTE_SOURCES: Final[Mapping[str, Source]] = {

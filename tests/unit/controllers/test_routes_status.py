@@ -10,6 +10,7 @@ from isthmus.app.policy import DIALECTS
 from isthmus.controllers.routes_status import CONTROLLER
 from isthmus.controllers.settings import SETTINGS, Settings
 from isthmus.engine import Put
+from isthmus.mesh import budget
 from isthmus.mesh import settings as mesh_settings
 from isthmus.mesh.settings import WHOLE, MeshSettings
 from isthmus.model import Document
@@ -378,3 +379,15 @@ async def test_nothing_is_written_when_nothing_changed(cluster: Cluster) -> None
     await cluster.update("services", "cart", {"metadata": {"labels": {"a": "b"}}})
     await cluster.settle()
     assert cluster.store.revision == before + 1
+
+
+async def test_a_route_beyond_a_budget_is_told_so(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "MATCHES", 1)
+    await service(cluster, "cart", clusterIP="10.96.0.1")
+    await route(cluster, "a", parent("cart"), rules=to("cart"))
+    await route(cluster, "b", parent("cart"), rules=to("cart"))
+    assert [brief(one) for one in await told(cluster, "a")] == [ACCEPTED]
+    (beyond,) = await told(cluster, "b")
+    assert brief(beyond) == ACCEPTED | {"Accepted": ("False", "TooMany")}
