@@ -9,6 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -39,6 +40,7 @@ from tests.support.linking import (
 from tests.support.meshapi import MeshApi
 from tests.support.meshworld import fold
 from tests.support.server import ServerProcess
+from tests.support.until import until
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 MEMORY = ("--store", "memory:")
@@ -234,6 +236,47 @@ async def test_a_cluster_that_is_down_keeps_its_endpoints_and_one_that_was_put_b
             await stream.until(lambda it: held(it) == {"10.2.0.1"})
 
 
+async def test_a_server_that_starts_while_a_cluster_is_away_tells_what_it_saw_last(
+    tmp_path: Path,
+) -> None:
+    hub, west = tmp_path / "hub", tmp_path / "west"
+    flags = ("--cluster", "west", "--listen", f"kube=127.0.0.1:{free_port()}")
+    with ServerProcess(hub, "--cluster", "hub") as one, ServerProcess(west, *flags) as two:
+        with closing(MeshApi(one, "linkerd")) as api, closing(MeshApi(two, "linkerd")) as theirs:
+            export(theirs, "10.2.0.1")
+            name = stand_in(api, "west")
+        link(one, "west", admin_of(two))
+        until_link(one, "west", synced)
+        until(lambda: b"10.2.0.1" in kept(hub) or None, 30.0, lambda: one.log)
+        for server in (one, two):
+            server.stop(signal.SIGKILL)
+    with ServerProcess(hub, "--cluster", "hub") as one:
+        async with (
+            asker(one.endpoints["destination"]) as client,
+            client.ask("Get", name) as stream,
+        ):
+            await stream.answered()
+            assert held(stream) == {"10.2.0.1"}
+            said = until_link(one, "west", because("Unreachable"))
+            assert said["state"] == "stale"
+            assert said["usable"]
+            with ServerProcess(west, *flags) as two:
+                until_link(one, "west", synced)
+                assert len(stream.told) == 1  # what the API says again is no news
+                code, slice_ = two.request("GET", SLICE)
+                assert code == 200, slice_
+                slice_["endpoints"][0]["addresses"] = ["10.2.0.2"]
+                assert two.request("PUT", SLICE, slice_)[0] == 200
+                await stream.until(lambda it: held(it) == {"10.2.0.2"})
+        assert one.request("DELETE", f"{LINKS}/west")[0] == 200
+        until(lambda: not [*(hub / "links").iterdir()] or None, 30.0, lambda: one.log)
+
+
+def kept(home: Path) -> bytes:
+    """The views of linked clusters that a server has on its disk."""
+    return b"".join(each.read_bytes() for each in (home / "links").glob("*.view"))
+
+
 def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -337,6 +380,7 @@ async def test_a_token_is_renewed_before_it_ends(here: Here, east: Here) -> None
     assert code == 200
     kept = json.loads(base64.b64decode(secret["data"]["kubeconfig"]))
     assert kept["users"][0]["user"]["token"] != old
+    assert not (here.server.home / "links").exists()  # its own objects do not outlive it either
     metrics = here.server.admin("/metrics")[1]
     assert 'isthmus_link_state{cluster="east",state="synced"} 1.0' in metrics
 

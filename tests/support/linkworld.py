@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -35,7 +36,7 @@ SECRET = BUILT_IN.by_kind("", "Secret")
 class LinkWorld:
     """`async with world.running()`, then write Links and Secrets."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path | None = None) -> None:
         clock = SystemClock()
         self.log = ListLog()
         self.means = Means(clock, Random(1), self.log)
@@ -47,7 +48,7 @@ class LinkWorld:
         self.board = Board(
             self.db, HERE, self.store, where, clock=clock, random=Random(3), log=self.log
         )
-        place = Place(self.board, self.store, self.objects, remote(where), self.means)
+        place = Place(self.board, self.store, self.objects, remote(where), self.means, home)
         self.links = Links(HERE, place)
 
     @asynccontextmanager

@@ -33,7 +33,7 @@ from isthmus.app.limits import open_files
 from isthmus.app.means import Means, Run
 from isthmus.app.readiness import Readiness
 from isthmus.board import Board, Intake, Intakes, LiveKinds
-from isthmus.config import ServerConfig
+from isthmus.config import MemoryStore, ServerConfig
 from isthmus.config.settings import LISTENERS
 from isthmus.config.values import HostPort
 from isthmus.controllers.inject import Injector
@@ -198,8 +198,10 @@ class Parts:
         self.runs.append((name, partial(self._means.keep, name, reconciler.run)))
 
     def _start_links(self) -> None:
+        passing = isinstance(self._config.store, MemoryStore)
+        home = None if passing else self._config.data_dir / "links"
         place = links.Place(
-            self._board, self._store, self._objects, links.remote(intakes()), self._means
+            self._board, self._store, self._objects, links.remote(intakes()), self._means, home
         )
         self._links = links.Links(self._config.cluster, place)
         self.runs.append(("links", partial(self._means.keep, "links", self._links.run)))

@@ -66,6 +66,8 @@ class Health:
         """What is wrong with the Link and has no effect but this word."""
         self.skew = 0.0
         self.data_plane = DataPlane.UNKNOWN
+        self.answered = False
+        """The data plane answered from here once: only then its silence is believed."""
         self.gateway_alive: bool | None = None
         self.gateway_latency: float | None = None
         """Seconds of the last answer of its probe; None if that failed."""

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from isthmus.aio import deadline
+from isthmus.app.links.kept import sweep
 from isthmus.app.links.watcher import Place, Watcher
 from isthmus.board import Subscription
 from isthmus.engine import Change, Delete, Put
@@ -70,7 +71,19 @@ class Links:
                     if cell is linked and key[1] in names:
                         self._want(group, value)
                 self._tell()
-                self._looked.set()
+                if self._running.keys() >= set(names):
+                    await self._sweep(names)
+                    self._looked.set()
+
+    async def _sweep(self, names: tuple[str, ...]) -> None:
+        """Once: views are kept of no cluster whose Link went while this server was away."""
+        home = self._place.home
+        if home is None or self._looked.is_set():
+            return
+        try:
+            await asyncio.to_thread(sweep, home, names)
+        except OSError as fault:
+            self._place.means.log.warning("kept views of clusters stay", why=str(fault))
 
     def _forget(self) -> None:
         """After a failure, nothing is kept of the watchers before.
@@ -111,6 +124,7 @@ class Links:
             await asyncio.wait([running.task for running in ended])
         for running in ended:
             running.watcher.leave()
+            await running.watcher.keeping.remove()
 
     # ------------------------------------------------------------------------------------ telling
 
@@ -155,11 +169,11 @@ class Links:
         try:
             async with deadline(self._clock, MOMENT, "connecting to linked clusters"):
                 await self._looked.wait()
-                while any(self._open(running.watcher) for running in self._running.values()):
+                while any(running.watcher.open for running in self._running.values()):
                     self._moved.clear()
                     await self._moved.wait()
+                for watcher in self.watchers.values():
+                    if watcher.view.synced:  # what was kept may be told, and newer be known
+                        await watcher.feed.at(watcher.view.revision, seconds=MOMENT)
         except DeadlineExceeded as fault:
             self._place.means.log.warning("starting without some clusters", why=fault.message)
-
-    def _open(self, watcher: Watcher) -> bool:
-        return not watcher.feed.synced and watcher.health.fault is None

@@ -41,7 +41,6 @@ class Probing:
         self._watcher = watcher
         self._health = watcher.health
         self._clock = clock
-        self._answered = False
         self._failed = 0
 
     async def run(self) -> None:
@@ -95,7 +94,7 @@ class Probing:
             if doubted or (self._health.synced and now >= due):
                 asked = await self._round()
                 pause = min(2 * pause, USUAL) if asked else EAGER
-                pause = USUAL if self._answered else pause
+                pause = USUAL if self._health.answered else pause
                 due = now + pause
             await self._clock.sleep(PAUSE)
 
@@ -105,11 +104,11 @@ class Probing:
         if not found:
             return False
         if await self._any([self._open(at) for at in found]):
-            self._answered, self._failed = True, 0
+            self._health.answered, self._failed = True, 0
             self._is(DataPlane.ANSWERS)
             return True
         self._failed += 1
-        if self._answered and self._failed >= ROUNDS:
+        if self._health.answered and self._failed >= ROUNDS:
             self._is(DataPlane.SILENT)
         return True
 

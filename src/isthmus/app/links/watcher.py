@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
 from isthmus.aio import Backoff, Latest
 from isthmus.app.links.health import Fault, Health, fault_of
+from isthmus.app.links.keeping import Keeping
 from isthmus.app.links.kubeconfig import Unusable, access_of, kubeconfig_of
 from isthmus.app.links.probing import Probing
 from isthmus.app.links.renewing import Renewing
@@ -34,13 +36,17 @@ AGAIN: Final = Backoff(first=0.2, most=5.0)
 
 
 class Place(NamedTuple):
-    """Where a watcher works: our board, our store, where a cluster's objects go."""
+    """Where a watcher works: our board, our store, where a cluster's objects go.
+
+    `home` is the directory in which views are kept over a start; None keeps nothing.
+    """
 
     board: Board
     store: Store
     objects: Writer
     intakes: Intakes
     means: Means
+    home: Path | None = None
 
 
 def remote(intakes: Intakes) -> Intakes:
@@ -60,11 +66,12 @@ class Watcher:
         self.told = Told()
         self.access: Latest[Access | None] = Latest(None)
         """Of the serving connection."""
-        self._board, self._store, self._objects, intakes, self._means = place
+        self._board, self._store, self._objects, intakes, self._means, home = place
         self._clock = place.means.clock
         self._changed = changed
         self.view = View(self._clock)
         self.feed = self._board.feed(linked.name, self.view, intakes)
+        self.keeping = Keeping(self, home, self._clock, self._means.log)
         self._serving: asyncio.Task[None] | None = None
         self._live = False
         """The serving connection follows the cluster now."""
@@ -79,6 +86,12 @@ class Watcher:
         return self._means.random
 
     @property
+    def open(self) -> bool:
+        """Neither an answer nor a failure yet, or the tables lack what is known."""
+        unheard = self.starts == 0 and self.health.fault is None
+        return unheard or (self.view.synced and self.row is None)
+
+    @property
     def name(self) -> str:
         """What we call the cluster."""
         return self.wanted.value.name
@@ -90,6 +103,7 @@ class Watcher:
                 group.create_task(self.feed.run())
                 group.create_task(self._connections(group))
                 group.create_task(self._publish_once_synced())
+                group.create_task(self.keeping.run())
                 group.create_task(Probing(self, self._clock).run())
                 group.create_task(Renewing(self, self._objects, self._clock).run())
         finally:
@@ -120,6 +134,7 @@ class Watcher:
                 except Unusable as fault:
                     self._unusable(fault)
                 else:
+                    await self.keeping.recall(access)
                     newest = group.create_task(self._connect(access))
 
     def _follow(self, linked: Linked) -> None:

@@ -64,6 +64,10 @@ class View(Local):
         self._synced.set()
         self._wake()
 
+    def records(self) -> tuple[Record, ...]:
+        """Everything that is held now."""
+        return tuple(self._timeline.live.values())
+
     # ------------------------------------------------------------------------------- for sessions
 
     def replace(self, resources: Collection[str], objects: Mapping[Key, bytes]) -> None:
