@@ -195,7 +195,8 @@ async def test_servers_of_the_members_own_decide(pair: Pair) -> None:
     annotate(east, f"{SERVICES}/till", accept="west")
     spec = {"podSelector": {}, "port": 8080, "accessPolicy": "all-authenticated"}
     body = {"apiVersion": "policy.linkerd.io/v1beta3", "kind": "Server", "spec": spec}
-    write(east, "POST", SERVERS, {**body, "metadata": {"name": "mine"}})
+    # Of two that were made in one second the first by name counts: hence this name.
+    write(east, "POST", SERVERS, {**body, "metadata": {"name": "a"}})
     linked(pair)
     write(west, "POST", f"{POLICY}/authorizationpolicies", policy("p", "till-federated"))
     assert "older Servers of its own" in told(west, "False", "Refused")

@@ -9,11 +9,16 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tests.support.server import PATIENCE
+from tests.support.until import until
+
+SETTLING = 10.0
+"""Seconds within which what was killed must be gone."""
 
 Json = Any
 """What a command printed as JSON."""
@@ -182,7 +187,15 @@ class Traces:
         return next(pid for pid in self._members if _namespace(str(pid), "net") == space)
 
     def left(self) -> list[str]:
-        """Command lines of processes that still belong to it, or hold one of its networks."""
+        """Command lines of processes that still belong to it, or hold one of its networks.
+
+        What the kernel has killed takes a moment to be gone.
+        """
+        with suppress(AssertionError):
+            until(lambda: True if not self._left() else None, SETTLING, lambda: "")
+        return self._left()
+
+    def _left(self) -> list[str]:
         return [
             _command(pid)
             for pid in _pids()
