@@ -14,6 +14,8 @@ READY := .venv/.ready
 LOCKS := requirements/bootstrap.txt requirements/runtime.txt requirements/dev.txt
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# What failed beside others is tried once more, alone; what fails again fails.
+AGAIN = $(BIN)/python -m pytest -n 0 --last-failed --last-failed-no-failures none --cov --cov-append --cov-report= tests --ignore tests/web
 
 .PHONY: help setup demo test check static bench fuzz nightly format golden proto lock clean
 
@@ -26,7 +28,7 @@ demo: $(READY) ## four linked clusters and Faces, to try in a browser; runs unti
 test: static ## everything that must pass: static checks, all tests, coverage
 	$(BIN)/python scripts/browser.py
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
-	$(PYTEST) --cov --cov-report= tests --ignore tests/web
+	$(PYTEST) --cov --cov-report= tests --ignore tests/web || $(AGAIN)
 	$(BIN)/python -m pytest tests/web
 	$(BIN)/python scripts/coverage_gate.py
 
