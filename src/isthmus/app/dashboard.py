@@ -9,6 +9,7 @@ import msgspec
 
 from isthmus import __version__
 from isthmus.errors import IsthmusError
+from isthmus.model.conditions import is_well
 from isthmus.serve.admin import Page
 from isthmus.store import Store
 
@@ -34,16 +35,6 @@ RESOURCES: Final = (
     "services",
 )
 """Whose conditions are looked at."""
-
-GOOD: Final = frozenset(
-    {
-        "Accepted", "ResolvedRefs", "Supported", "Enforced", "Annotations", "Federated",
-        "PortsAgree", "SharesUnderstood",
-    }
-)  # fmt: skip
-"""Conditions that are well while they are True; groups in front of the name do not count."""
-BAD: Final = frozenset({"PartiallyInvalid", "ProxyRejected", "RawPathMatching", "Overlapped"})
-"""Conditions that are well while they are not."""
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -136,7 +127,4 @@ def not_well(stored: bytes) -> Iterator[Condition]:
 
 
 def _not_well(conditions: Iterable[Condition]) -> Iterator[Condition]:
-    for each in conditions:
-        own = each.type.rpartition("/")[2]
-        if (own in GOOD and each.status == "False") or (own in BAD and each.status == "True"):
-            yield each
+    return (each for each in conditions if not is_well(each.type, each.status))

@@ -72,13 +72,13 @@ def leaf(serving: Serving, means: Means) -> Callable[[], Leaf]:
     """
     own = ca.make("isthmus without trust", now=means.clock.utc())
     nobody = own.issue_server(["nobody.invalid"], now=means.clock.utc())
-    placeholder = Leaf(nobody.key, nobody.certificate, own.bundle)
+    untrusted = Leaf(nobody.key, nobody.certificate, own.bundle)
 
     def now() -> Leaf:
         try:
             found, anchors = serving.leaf
         except Unavailable:
-            return placeholder
+            return untrusted
         return Leaf(found.key, found.certificate, anchors)
 
     return now

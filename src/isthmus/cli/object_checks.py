@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from isthmus.cli.checks import Category, Check
 from isthmus.cli.cluster import Cluster
 from isthmus.errors import NotFound, UserFault
+from isthmus.model.conditions import is_well
 
 Document = dict[str, Any]
 
@@ -33,20 +34,6 @@ PATHS: Final = {
     "ServiceProfile": "/apis/linkerd.io/v1alpha2/serviceprofiles",
     "Service": "/api/v1/services",
 }
-GOOD: Final = frozenset(
-    {
-        "Accepted", "ResolvedRefs", "Enforced", "Supported", "isthmus.dev/Annotations",
-        "isthmus.dev/Supported", "multicluster.isthmus.dev/Federated",
-        "multicluster.isthmus.dev/PortsAgree", "multicluster.isthmus.dev/SharesUnderstood",
-    }
-)  # fmt: skip
-"""Conditions that are well while they are True."""
-BAD: Final = frozenset(
-    {"PartiallyInvalid", "RawPathMatching", "Overlapped", "isthmus.dev/ProxyRejected"}
-)
-"""Conditions that are well while they are not True."""
-CARRIED: Final = "multicluster.isthmus.dev/carried-"
-"""What the conditions of members that a policy is carried to begin with: well while True."""
 PAGE: Final = "500"
 SHOWN: Final = 10
 
@@ -101,10 +88,5 @@ def unwell(status: Document) -> Iterator[Document]:
         if parent.get("controllerName") == WRITER:
             held += parent.get("conditions") or []
     for condition in held:
-        name, is_true = str(condition.get("type")), condition.get("status") == "True"
-        if is_true if name in BAD else not is_true and _wanted(name):
+        if not is_well(str(condition.get("type")), str(condition.get("status"))):
             yield condition
-
-
-def _wanted(name: str) -> bool:
-    return name in GOOD or name.startswith(CARRIED)

@@ -55,7 +55,7 @@ class Fork(View):
         cell = self._brought(query, key)
         if cell.error is not None:
             raise cell.error.with_traceback(None)
-        return cell.value  # type: ignore[no-any-return]
+        return cell.value  # type: ignore[no-any-return]  # as the query says
 
     def trace(self, query: Query[P, T], /, *key: P.args, **named: P.kwargs) -> Trace:
         """What the value would be made from."""

@@ -59,7 +59,7 @@ class Selector(msgspec.Struct, frozen=True):
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """`match_labels`, sorted."""
-        return self.match_labels  # type: ignore[return-value] # __post_init__ made it so
+        return self.match_labels  # type: ignore[return-value]  # __post_init__ made it so
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an object of the same scope with these labels is selected."""
@@ -94,7 +94,7 @@ class Labelled(msgspec.Struct, frozen=True):
     @property
     def by_name(self) -> Mapping[str, str]:
         """`labels` as a mapping."""
-        return self.labels  # type: ignore[return-value] # __post_init__ made it so
+        return self.labels  # type: ignore[return-value]  # __post_init__ made it so
 
     def places(self) -> list[Place]:
         """Where selectors that may select this object are filed."""
